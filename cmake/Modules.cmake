@@ -100,6 +100,9 @@ function(penstock_add_executable name)
   set_property(TARGET ${name} PROPERTY PENSTOCK_USES_TORCH ${torch})
 endfunction()
 
+# A module's first file must make the build configure again, although its folder was not there before.
+file(GLOB folders CONFIGURE_DEPENDS LIST_DIRECTORIES ON ${CMAKE_SOURCE_DIR}/src/* ${CMAKE_SOURCE_DIR}/tests/*)
+
 penstock_read_table()
 
 foreach(m ${PENSTOCK_MODULES})

@@ -34,9 +34,18 @@ function(penstock_add_test name)
   add_test(NAME ${name} COMMAND ${name} --gtest_filter=-Long* --gtest_brief=1)
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" ENVIRONMENT "${environment}"
                                           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} TIMEOUT 900)
-  add_test(NAME ${name}_long COMMAND ${name} --gtest_filter=Long* --gtest_brief=1)
-  set_tests_properties(${name}_long PROPERTIES LABELS "long" ENVIRONMENT "${environment}"
-                                               WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} TIMEOUT 14400)
+  set(has_long OFF)
+  foreach(source ${arg_SOURCES})
+    file(STRINGS ${source} long REGEX "^TEST(_[FP])?\\(Long" LIMIT_COUNT 1)
+    if(long)
+      set(has_long ON)
+    endif()
+  endforeach()
+  if(has_long)
+    add_test(NAME ${name}_long COMMAND ${name} --gtest_filter=Long* --gtest_brief=1)
+    set_tests_properties(${name}_long PROPERTIES LABELS "long" ENVIRONMENT "${environment}"
+                                                 WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} TIMEOUT 14400)
+  endif()
 endfunction()
 
 foreach(m ${PENSTOCK_MODULES})
