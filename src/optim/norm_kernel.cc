@@ -9,6 +9,9 @@
 
 #include "optim/norm.h"
 
+// 32-byte vectors never cross a function boundary that is not inlined; the note about their ABI is noise.
+#pragma GCC diagnostic ignored "-Wpsabi"
+
 namespace penstock::optim {
 namespace {
 
