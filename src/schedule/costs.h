@@ -1,0 +1,32 @@
+// src/schedule/costs.h
+//
+// One price per action: builder hints, passes, planner and simulator call the same function. Filled by cost; the
+// exact uniform prices of the closed forms are here.
+#pragma once
+
+#include "schedule/builder.h"
+#include "schedule/schedule.h"
+
+namespace penstock::schedule {
+
+template <typename Time>
+class ActionCosts {
+ public:
+  virtual ~ActionCosts() = default;
+  // Time the action keeps its stream busy.
+  virtual Time Duration(const Schedule& schedule, int rank, const Action& action) const = 0;
+  // Time from the end of a send until its receive can end, for messages between two different ranks.
+  virtual Time Latency(const Schedule& schedule, int from, int to, const Action& send) const = 0;
+};
+
+class UniformActionCosts final : public ActionCosts<Rational> {
+ public:
+  explicit UniformActionCosts(UniformCosts costs) : costs_(costs) {}
+  Rational Duration(const Schedule& schedule, int rank, const Action& action) const override;
+  Rational Latency(const Schedule& schedule, int from, int to, const Action& send) const override;
+
+ private:
+  UniformCosts costs_;
+};
+
+}  // namespace penstock::schedule
