@@ -27,15 +27,15 @@ struct Partition {
 // get a stage of their own.
 Partition PartitionEven(const ModelSpec& spec, int stages);
 
-// Smallest possible cost of the most expensive stage; among those the cuts that come first. `cost` has one entry per
+// Smallest possible cost of the most expensive stage, then the smallest sum of squared costs. `cost` has one entry per
 // layer. O(layers^2 stages).
 Partition PartitionBalanced(const ModelSpec& spec, std::span<const double> cost, int stages);
 
 // Number of repeated layers per stage.
 Partition PartitionExplicit(const ModelSpec& spec, std::span<const int> repeated);
 
-// Forward and backward flops per token of every layer, plus the bytes its parameters move (counted at
-// kFlopsPerByte), so that an embedding is not free. For PartitionBalanced when nothing was measured.
+// Forward and backward flops of every layer, plus a charge for the activation bytes it moves, so that an embedding is not
+// free. For PartitionBalanced when nothing was measured.
 std::vector<double> LayerCosts(const ModelSpec& spec, int64_t batch, int64_t length);
 
 // "even", "balanced" (by LayerCosts at one sequence of full context) or a list such as "3,3,2".
