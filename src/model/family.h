@@ -14,15 +14,15 @@ namespace penstock::model {
 
 struct ModelConfig {
   std::string family = "gpt2";
-  GptConfig gpt;  // of families gpt2 and llama; gpt.family is overridden by `family`
+  GptConfig gpt{};  // of families gpt2 and llama; gpt.family is overridden by `family`
 };
 
 struct ModelFamily {
   static constexpr const char* kRegistryName = "model family";
-  std::string name;
-  std::string summary;
-  std::string source;  // paper
-  ModelSpec (*build)(const ModelConfig& config);
+  std::string name{};
+  std::string summary{};
+  std::string source{};  // paper
+  ModelSpec (*build)(const ModelConfig& config) = nullptr;
 };
 
 ModelSpec BuildModel(const ModelConfig& config);

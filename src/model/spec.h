@@ -22,8 +22,8 @@ namespace penstock::model {
 enum class Init : uint8_t { zeros, ones, normal };
 
 struct ParameterSpec {
-  std::string name;            // canonical, e.g. "blocks.3.attn.qkv.weight"; unique in the model
-  std::vector<int64_t> shape;  // libtorch order: Linear [out, in]
+  std::string name{};            // canonical, e.g. "blocks.3.attn.qkv.weight"; unique in the model
+  std::vector<int64_t> shape{};  // libtorch order: Linear [out, in]
   Init init = Init::zeros;
   double std = 0.0;            // of Init::normal
   bool decay = false;          // weight decay applies (matrices yes, biases and norm gains no)
@@ -48,29 +48,29 @@ inline constexpr int64_t kLength = -2;
 
 // A tensor that crosses from a layer to the next: wide (fp32; fp64 in fp64 runs), contiguous.
 struct BoundaryTensor {
-  std::string name;
-  std::vector<int64_t> shape;  // kBatch and kLength stand for the micro-batch's
+  std::string name{};
+  std::vector<int64_t> shape{};  // kBatch and kLength stand for the micro-batch's
   int64_t numel(int64_t batch, int64_t length) const;
 };
 
 struct LayerSpec {
-  std::string path;             // "embed", "blocks.3", "head"; keys dropout masks, names the layer in messages
-  std::string kind;             // what nn builds: "embed", "block", "head"
+  std::string path{};             // "embed", "blocks.3", "head"; keys dropout masks, names the layer in messages
+  std::string kind{};             // what nn builds: "embed", "block", "head"
   bool repeated = false;        // one of the alike layers that an even partition counts
-  std::vector<int> parameters;  // indices into ModelSpec::parameters; listed by two layers = shared, each is a use
+  std::vector<int> parameters{};  // indices into ModelSpec::parameters; listed by two layers = shared, each is a use
 
-  SizeFormula forward_flops;
-  SizeFormula input_flops;      // backward, gradient of the inputs (the half that cannot be deferred)
-  SizeFormula weight_flops;     // backward, gradients of deferrable weights
+  SizeFormula forward_flops{};
+  SizeFormula input_flops{};      // backward, gradient of the inputs (the half that cannot be deferred)
+  SizeFormula weight_flops{};     // backward, gradients of deferrable weights
 
   // Elements kept from forward to backward by autograd, without recomputation.
-  SizeFormula saved;             // wide in every precision
-  SizeFormula saved_operands;    // only GEMM operands
-  SizeFormula operands_in_saved; // GEMM operands that are also in `saved`: free, unless operands are narrower
-  SizeFormula saved_statistics;  // mean, 1/std, log-sum-exp: small, wide
+  SizeFormula saved{};             // wide in every precision
+  SizeFormula saved_operands{};    // only GEMM operands
+  SizeFormula operands_in_saved{}; // GEMM operands that are also in `saved`: free, unless operands are narrower
+  SizeFormula saved_statistics{};  // mean, 1/std, log-sum-exp: small, wide
   int64_t workspace = 0;         // wide elements alive inside the layer only, whatever the micro-batch (logit chunk)
 
-  std::vector<BoundaryTensor> boundary;  // what crosses to the next layer; empty for the last
+  std::vector<BoundaryTensor> boundary{};  // what crosses to the next layer; empty for the last
 };
 
 struct ModelSpec {

@@ -61,8 +61,8 @@ class Layer {
 // What nn knows about a model family; same names as Registry<model::ModelFamily> (tested).
 struct LayerFamily {
   static constexpr const char* kRegistryName = "layer family";
-  std::string name;
-  std::unique_ptr<Layer> (*build)(const model::ModelSpec& spec, int layer);
+  std::string name{};
+  std::unique_ptr<Layer> (*build)(const model::ModelSpec& spec, int layer) = nullptr;
 };
 
 // Layers [first, last) of the chain.
