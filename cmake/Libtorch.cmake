@@ -65,8 +65,10 @@ if(unresolved)
 endif()
 
 add_library(penstock_libtorch INTERFACE)
-target_include_directories(penstock_libtorch SYSTEM INTERFACE ${LIBTORCH}/include
-                                                              ${LIBTORCH}/include/torch/csrc/api/include)
+# -idirafter: the wheel carries copies of other libraries' headers (fmt 12 among them); the system's, which we link, come
+# first.
+target_compile_options(penstock_libtorch INTERFACE "SHELL:-idirafter ${LIBTORCH}/include"
+                                                   "SHELL:-idirafter ${LIBTORCH}/include/torch/csrc/api/include")
 # libtorch.so is an empty stub; these two are what we call.
 target_link_libraries(penstock_libtorch INTERFACE ${LIBTORCH}/lib/libtorch_cpu.so ${LIBTORCH}/lib/libc10.so)
 target_link_options(penstock_libtorch INTERFACE -Wl,-rpath,${LIBTORCH}/lib -Wl,--allow-shlib-undefined)
