@@ -1,0 +1,48 @@
+// src/runtime/job.h
+//
+// What all ranks of a run know: the computation (model, numerics, optimizer) and its cut into stages and units. The
+// layout is in the schedule. Immutable while ranks run; shared by them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "model/partition.h"
+#include "model/precision.h"
+#include "model/spec.h"
+#include "model/units.h"
+#include "nn/layer.h"
+#include "optim/optimizer.h"
+
+namespace penstock::runtime {
+
+struct Job {
+  model::ModelSpec spec;
+  model::Partition partition;
+  std::vector<model::ModelUnit> units;  // same order as Schedule::holders.units
+  model::Precision precision = model::Precision::fp32;
+  uint64_t seed = 1;
+  bool reproducible = false;  // canonical tree (docs/numerics.md); else running sums
+  bool serial = false;        // every action waits for its own completion: the reference semantics
+  optim::OptimizerConfig optimizer;
+  int64_t total_updates = 1;  // where a cosine ends
+};
+
+// Sizes and samples of one step, bound by the host at its start and equal on all ranks.
+struct MicroBatchSize {
+  int64_t samples = 0;
+  int64_t length = 0;        // padded
+  int64_t valid_tokens = 0;  // labels that count
+};
+struct StepBinding {
+  int64_t step = 0;                    // 0-based
+  int64_t applied_updates = 0;         // before this step
+  std::vector<MicroBatchSize> micro_batches;
+  int64_t valid_tokens = 0;            // of the whole step: the N of the loss
+  // The micro-batch itself; called by the ranks that need it, from several threads at once.
+  std::function<nn::MicroBatchInputs(int micro_batch)> materialize;
+};
+
+}  // namespace penstock::runtime
