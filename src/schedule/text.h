@@ -16,7 +16,8 @@ std::string PrintSchedule(const Schedule& schedule);
 // UserError with `source`:line, what is wrong and what would work. Never crashes on any input.
 Schedule ParseSchedule(std::string_view text, std::string_view source = "schedule");
 
-// Only compute, one line per position, "F0 F1 B0 ..." with the stage in front where a position has several: "2F0".
+// Only compute, one line per rank: "rank 0: F0 F1 B0 ...", with the stage in front where a position has several: "2F0".
+// A whole file: ParseSchedule gives the same order of compute back.
 std::string PrintComputeCompact(const Schedule& schedule);
 
 }  // namespace penstock::schedule
