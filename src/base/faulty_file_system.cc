@@ -1,0 +1,72 @@
+#include "base/faulty_file_system.h"
+
+#include <system_error>
+
+namespace penstock {
+
+class FaultyWritableFile : public WritableFile {
+ public:
+  FaultyWritableFile(FaultyFileSystem& files, std::unique_ptr<WritableFile> real, std::string path)
+      : files_(files), real_(std::move(real)), path_(std::move(path)) {}
+
+  void Append(std::string_view bytes) override {
+    if (files_.Fails()) {
+      // Nothing is written after a crash; the failing operation itself may be half done.
+      if (files_.operations_ == files_.fault_.operation)
+        real_->Append(bytes.substr(0, static_cast<size_t>(static_cast<double>(bytes.size()) * files_.fault_.written)));
+      files_.Throw(path_);
+    }
+    real_->Append(bytes);
+  }
+  void Sync() override {
+    if (files_.Fails()) files_.Throw(path_);
+    real_->Sync();
+  }
+  void Close() override {
+    if (files_.Fails()) files_.Throw(path_);
+    real_->Close();
+  }
+
+ private:
+  FaultyFileSystem& files_;
+  std::unique_ptr<WritableFile> real_;
+  std::string path_;
+};
+
+bool FaultyFileSystem::Fails() {
+  ++operations_;
+  if (fault_.operation == 0) return false;
+  return fault_.crash ? operations_ >= fault_.operation : operations_ == fault_.operation;
+}
+
+void FaultyFileSystem::Throw(const std::string& path) const {
+  throw WorldError(fmt::format("cannot write '{}': {} (injected)", path,
+                               std::error_code(fault_.error, std::generic_category()).message()));
+}
+
+std::unique_ptr<WritableFile> FaultyFileSystem::Create(const std::string& path) {
+  if (Fails()) Throw(path);
+  return std::make_unique<FaultyWritableFile>(*this, real_.Create(path), path);
+}
+
+void FaultyFileSystem::Rename(const std::string& from, const std::string& to, bool overwrite) {
+  if (Fails()) Throw(to);
+  real_.Rename(from, to, overwrite);
+}
+
+void FaultyFileSystem::Remove(const std::string& path) {
+  if (Fails()) Throw(path);
+  real_.Remove(path);
+}
+
+void FaultyFileSystem::SyncFolder(const std::string& path) {
+  if (Fails()) Throw(path);
+  real_.SyncFolder(path);
+}
+
+void FaultyFileSystem::CreateFolders(const std::string& path) {
+  if (Fails()) Throw(path);
+  real_.CreateFolders(path);
+}
+
+}  // namespace penstock

@@ -1,0 +1,54 @@
+// src/base/faulty_file_system.h
+//
+// A FileSystem for tests: passes everything to another one and fails when told to. Operations that change something
+// (create, append, sync, close, rename, remove, sync folder, create folders) are counted from 1.
+// Threads: one at a time.
+#pragma once
+
+#include <cerrno>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace penstock {
+
+class FaultyFileSystem : public FileSystem {
+ public:
+  explicit FaultyFileSystem(FileSystem& real = FileSystem::Real()) : real_(real) {}
+
+  struct Fault {
+    int64_t operation = 0;  // 0: never. The one that fails, counted from 1
+    int error = ENOSPC;     // errno of the failure
+    double written = 0;     // share of the bytes that a failing append still writes (a short write)
+    bool crash = false;     // everything after it fails too, as if the process had been killed
+  };
+  void set_fault(Fault fault) {
+    fault_ = fault;
+    operations_ = 0;
+  }
+  int64_t operations() const { return operations_; }
+
+  std::unique_ptr<WritableFile> Create(const std::string& path) override;
+  std::unique_ptr<ReadableFile> Open(const std::string& path) override { return real_.Open(path); }
+  bool Exists(const std::string& path) override { return real_.Exists(path); }
+  void Rename(const std::string& from, const std::string& to, bool overwrite) override;
+  void Remove(const std::string& path) override;
+  void SyncFolder(const std::string& path) override;
+  void CreateFolders(const std::string& path) override;
+
+ private:
+  friend class FaultyWritableFile;
+  // Counts one operation; true when it has to fail.
+  bool Fails();
+  [[noreturn]] void Throw(const std::string& path) const;
+
+  FileSystem& real_;
+  Fault fault_;
+  int64_t operations_ = 0;
+};
+
+}  // namespace penstock
