@@ -107,7 +107,9 @@ TEST_F(FileTest, EveryFaultLeavesOldOrNew) {
       }
       EXPECT_EQ(ReadFile(Path("x")), n < 7 ? "old" : "new content") << n;
       // A dead process cannot tidy up; a living one does.
-      if (!crash) EXPECT_EQ(Count(), 1) << n;
+      if (!crash) {
+        EXPECT_EQ(Count(), 1) << n;
+      }
     }
   }
 }

@@ -3,11 +3,21 @@
 #include <algorithm>
 #include <sstream>
 
+#include "base/error.h"
+
+namespace penstock::config {
+// A precondition inside the library did not hold: malformed text that its parser lets through too far (found by the
+// fuzz test, for example a key that starts with a stray byte after a dot).
+struct MalformedToml {};
+[[noreturn]] static void ThrowMalformedToml() { throw MalformedToml(); }
+}  // namespace penstock::config
+
+// The library's assertions would abort, and be assumptions (undefined behaviour) with NDEBUG; they throw instead.
+#undef NDEBUG
+#define TOML_ASSERT(condition) ((condition) ? static_cast<void>(0) : ::penstock::config::ThrowMalformedToml())
 #define TOML_HEADER_ONLY 1
 #define TOML_EXCEPTIONS 1
 #include <toml++/toml.h>
-
-#include "base/error.h"
 
 namespace penstock::config {
 namespace {
@@ -111,6 +121,8 @@ Node ParseToml(std::string_view text, const std::string& name) {
     const std::string reason = Printable(error.description(), 300);
     const bool duplicate = reason.find("redefin") != std::string::npos;
     throw UserError("{}:{}: {}{}", name, error.source().begin.line, duplicate ? "a key is given twice: " : "", reason);
+  } catch (const MalformedToml&) {
+    throw UserError("{}: this is not TOML", name);
   }
 }
 
