@@ -80,6 +80,7 @@ struct Builder {
   std::string source;                  // paper, section
   std::vector<std::string> placements;  // allowed, default first
   bool splits_backward = false;
+  int default_chunks = 1;  // V where the user names none
   // Why this shape cannot be built and what would work; nullopt when it can.
   std::function<std::optional<std::string>(const PipelineShape&)> refuse;
   std::function<ComputeOrder(const PipelineShape&)> build;
@@ -88,7 +89,10 @@ struct Builder {
 };
 using RegisterBuilder = Register<Builder>;
 
-// Checks the placement and `refuse` (UserError with the reason), then builds.
+// Checks the sizes, the placement and `refuse` (UserError with the reason), then builds.
 ComputeOrder BuildCompute(const Builder& builder, const PipelineShape& shape);
+
+// BuildCompute as a schedule of P ranks and M micro-batches: a chain of stages, compute only, no holders or groups.
+Schedule ComputeSchedule(const Builder& builder, const PipelineShape& shape);
 
 }  // namespace penstock::schedule
