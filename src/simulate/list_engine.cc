@@ -1,7 +1,6 @@
 #include "simulate/list_engine.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "base/error.h"

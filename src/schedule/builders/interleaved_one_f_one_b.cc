@@ -6,7 +6,7 @@
 //   warm-up            2(P - 1 - d) + (V - 1) P chunk forwards
 //   makespan           (M V + P - 1)(f + b)     bubble (P - 1)(f + b)       exact when P divides M
 //                      (P V + M - 1)(f + b)                                 exact when M < P
-//   live activations   min(M V, 2(P - 1 - d) + (V - 1) P + 1) / V           exact when P divides M or M < P
+//   live activations   min(M V, 2(P - 1 - d) + (V - 1) P + 1) / V           exact when P divides M
 // A last block shorter than P is ordered as a full one with its missing micro-batches left out: the order of a full
 // schedule stays free of deadlock when micro-batches are left out, whereas closing up the table makes it deadlock
 // (P = 4, V = 3, M = 5: docs/decisions.md).
@@ -56,19 +56,15 @@ ComputeOrder Build(const PipelineShape& shape) {
   return order;
 }
 
-bool WholeBlocks(const PipelineShape& shape) {
-  return shape.micro_batches % shape.ranks == 0 || shape.micro_batches < shape.ranks;
-}
-
 std::optional<Rational> Makespan(const PipelineShape& shape, const UniformCosts& costs) {
-  if (costs.hop != Rational(0) || !WholeBlocks(shape)) return std::nullopt;
   const int64_t m = shape.micro_batches, p = shape.ranks, v = shape.chunks;
+  if (costs.hop != Rational(0) || (m > p && m % p != 0)) return std::nullopt;
   const int64_t slots = m < p ? p * v + m - 1 : m * v + p - 1;
   return Rational(slots) * (costs.forward + costs.backward());
 }
 
 std::optional<Rational> Peak(const PipelineShape& shape, int d) {
-  if (!WholeBlocks(shape)) return std::nullopt;
+  if (shape.micro_batches % shape.ranks != 0) return std::nullopt;
   return Rational(std::min(shape.micro_batches * shape.chunks, WarmUp(shape, d) + 1), shape.chunks);
 }
 
