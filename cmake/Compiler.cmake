@@ -13,7 +13,7 @@ set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g")
 # No contraction of a*b+c into fma: numerics R2, R11. -pthread: ranks are threads.
 add_compile_options(-Wall -Wextra -pthread -ffp-contract=off)
 add_link_options(-pthread)
-if(PENSTOCK_WERROR)
+if(PENSTOCK_WERROR)  # on by default with the reference compiler only: others warn about other things
   add_compile_options(-Werror)
 endif()
 

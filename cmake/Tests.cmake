@@ -5,6 +5,14 @@
 
 find_package(GTest REQUIRED)
 
+# A macro: uses `launcher` and `environment` of the caller.
+macro(penstock_add_ctest executable test filter labels timeout)
+  add_test(NAME ${test} COMMAND ${launcher} $<TARGET_FILE:${executable}> --gtest_filter=${filter} --gtest_brief=1
+                                --gtest_output=json:${CMAKE_BINARY_DIR}/test-results/${test}.json)
+  set_tests_properties(${test} PROPERTIES LABELS "${labels}" ENVIRONMENT "${environment}" TIMEOUT ${timeout}
+                                          WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+endmacro()
+
 function(penstock_add_test name)
   cmake_parse_arguments(arg "" "" "MODULES;SOURCES;LABELS" ${ARGN})
   set(present "")
@@ -23,17 +31,21 @@ function(penstock_add_test name)
     penstock_use_torch(${name})
   endif()
 
-  set(environment "")
+  set(environment ${arg_ENVIRONMENT})
+  set(launcher "")
   if(PENSTOCK_SANITIZE STREQUAL "thread")
-    list(APPEND environment "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/tsan.supp:halt_on_error=0:exitcode=66"
+    list(APPEND environment "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/tsan.supp:exitcode=66:second_deadlock_stack=1"
                             OMP_NUM_THREADS=1)
+    # Kernels that randomise 32 bits of mmap addresses leave no room for the shadow of gcc 12's TSan.
+    find_program(SETARCH setarch)
+    if(SETARCH)
+      set(launcher ${SETARCH} -R)
+    endif()
   elseif(PENSTOCK_SANITIZE STREQUAL "address")
-    list(APPEND environment "LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/lsan.supp"
-                            UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 OMP_NUM_THREADS=1)
+    list(APPEND environment "LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/lsan.supp" OMP_NUM_THREADS=1
+                            UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1)
   endif()
-  add_test(NAME ${name} COMMAND ${name} --gtest_filter=-Long* --gtest_brief=1)
-  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" ENVIRONMENT "${environment}"
-                                          WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} TIMEOUT 900)
+  penstock_add_ctest(${name} ${name} "-Long*" "${arg_LABELS}" 900)
   set(has_long OFF)
   foreach(source ${arg_SOURCES})
     file(STRINGS ${source} long REGEX "^TEST(_[FP])?\\(Long" LIMIT_COUNT 1)
@@ -42,9 +54,7 @@ function(penstock_add_test name)
     endif()
   endforeach()
   if(has_long)
-    add_test(NAME ${name}_long COMMAND ${name} --gtest_filter=Long* --gtest_brief=1)
-    set_tests_properties(${name}_long PROPERTIES LABELS "long" ENVIRONMENT "${environment}"
-                                                 WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} TIMEOUT 14400)
+    penstock_add_ctest(${name} ${name}_long "Long*" long 14400)
   endif()
 endfunction()
 
@@ -70,3 +80,18 @@ if(PENSTOCK_WITH_TORCH)
     penstock_add_test(issues_test MODULES ${PENSTOCK_MODULES} SOURCES ${sources} LABELS issues)
   endif()
 endif()
+
+# The program itself is what some tests start (exit codes, kill and resume).
+if(TARGET penstock)
+  foreach(t session_test cli_test issues_test)
+    if(TARGET ${t})
+      add_dependencies(${t} penstock)
+    endif()
+  endforeach()
+endif()
+
+find_program(PYTHON3 python3 REQUIRED)
+add_test(NAME include_table COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/scripts/check_includes.py ${CMAKE_SOURCE_DIR})
+add_test(NAME hygiene COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/scripts/check_hygiene.py ${CMAKE_SOURCE_DIR})
+add_test(NAME checks_of_the_checks COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/tests/scripts/checks_test.py)
+set_tests_properties(include_table hygiene checks_of_the_checks PROPERTIES LABELS project)
