@@ -12,6 +12,7 @@
 
 #include "schedule/builder.h"
 #include "schedule/schedule.h"
+#include "schedule/verify.h"
 
 namespace penstock::schedule {
 
@@ -49,6 +50,9 @@ struct Pass {
 };
 // In order: split_backward, recompute, communication, reduce, check, update. One file each in passes/.
 const std::vector<Pass>& Passes();
+
+// What can be expected of a schedule after `pass`: messages once communication ran, updates at the end.
+VerifyOptions VerifyOptionsAfter(const Pass& pass, const LowerSpec& spec);
 
 // AssembleCompute, then every enabled pass. `after_pass` (may be empty) sees the schedule after each.
 Schedule Lower(const Builder& builder, const LowerSpec& spec,

@@ -55,6 +55,9 @@ struct VerifyOptions {
   // Without them a compute-only schedule (before the communication, reduce and update passes) can be verified.
   bool expect_messages = true;
   bool expect_updates = true;
+  // Off: the lists are a part of a step. Route, messages, order of collectives and deadlocks are judged; coverage,
+  // lifetimes and the way from gradients to updates are not.
+  bool expect_coverage = true;
   size_t max_faults = 20;
 };
 
