@@ -48,9 +48,11 @@ VerifyReport Verify(const Schedule& schedule, const VerifyOptions& options) {
 }
 
 std::string VerifyReport::ToString() const {
+  const int64_t num_faults = static_cast<int64_t>(faults.size()) + faults_left_out;
   std::string text = ok() ? fmt::format("verified: {} actions, no fault\n", actions)
-                          : fmt::format("{} fault{} in {} actions\n", faults.size(), faults.size() == 1 ? "" : "s", actions);
+                          : fmt::format("{} fault{} in {} actions\n", num_faults, num_faults == 1 ? "" : "s", actions);
   for (const Fault& fault : faults) text += fmt::format("  {}: {}\n", Name(fault.code), fault.message);
+  if (faults_left_out > 0) text += fmt::format("  ... and {} more\n", faults_left_out);
   for (int t = 0; t < kTransportCount; ++t)
     text += fmt::format("  {} transport: {}\n", Name(static_cast<Transport>(t)),
                         transports[t].completes ? "completes" : "does not complete: " + transports[t].cycle);

@@ -68,6 +68,7 @@ struct RankPeak {
 
 struct VerifyReport {
   std::vector<Fault> faults;  // deadlocks appear here only for transports that the contract promises
+  int64_t faults_left_out = 0;  // found beyond VerifyOptions::max_faults
   std::array<TransportVerdict, kTransportCount> transports;
   std::vector<RankPeak> peaks;  // [rank]
   int64_t actions = 0;
