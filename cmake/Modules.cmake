@@ -133,4 +133,8 @@ endforeach()
 
 if(EXISTS ${CMAKE_SOURCE_DIR}/src/cli/main.cc)
   penstock_add_executable(penstock MODULES cli SOURCES src/cli/main.cc)
+  target_include_directories(penstock PRIVATE ${CMAKE_SOURCE_DIR}/src)
+  target_link_libraries(penstock PRIVATE penstock_dependencies)
+  target_compile_definitions(penstock PRIVATE PENSTOCK_VERSION="${PROJECT_VERSION}"
+                                              PENSTOCK_WITH_TORCH=$<BOOL:${PENSTOCK_WITH_TORCH}>)
 endif()

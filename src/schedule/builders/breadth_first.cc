@@ -18,7 +18,7 @@ std::optional<Rational> Peak(const PipelineShape& shape, int) { return Rational(
 const RegisterBuilder kRegister{{
     .name = "breadth-first",
     .summary = "all micro-batches through a chunk before the next, on a loop; backward in reverse order",
-    .source = "Lamy-Poirier, MLSys 2023, section 3",
+    .source = "Lamy-Poirier, MLSys 2023, arXiv 2211.05953",
     .placements = {"loop"},
     .splits_backward = false,
     .default_chunks = 2,

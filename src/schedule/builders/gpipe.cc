@@ -23,7 +23,7 @@ std::optional<Rational> Peak(const PipelineShape& shape, int) { return Rational(
 const RegisterBuilder kRegister{{
     .name = "gpipe",
     .summary = "all forwards, then all backwards",
-    .source = "Huang et al., NeurIPS 2019, section 2.3",
+    .source = "Huang et al., NeurIPS 2019 (GPipe)",
     .placements = {"block", "linear"},
     .splits_backward = false,
     .default_chunks = 1,

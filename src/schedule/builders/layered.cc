@@ -27,7 +27,7 @@ std::optional<Rational> Peak(const PipelineShape& shape, int) { return Rational(
 const RegisterBuilder kRegister{{
     .name = "layered",
     .summary = "all micro-batches through a stage before the next (LGA); on a loop: modular pipeline (MPP)",
-    .source = "Lamy-Poirier, arXiv 2106.02679, sections 3 and 4",
+    .source = "Lamy-Poirier, arXiv 2106.02679 (LGA, MPP)",
     .placements = {"block", "loop"},
     .splits_backward = false,
     .default_chunks = 2,

@@ -1,8 +1,8 @@
 // src/schedule/builders/zb_v.cc
 //
 // ZB-V: two chunks per position on a V, so that the first and the last stage share position 0; split backward, the
-// activation memory of 1F1B. Qi et al., "Pipeline parallelism with controllable memory", NeurIPS 2024, and ICLR 2024,
-// section 4; order as in PyTorch's ScheduleZBVZeroBubble.
+// activation memory of 1F1B. Qi et al., "Zero bubble pipeline parallelism", ICLR 2024; order as in PyTorch's
+// ScheduleZBVZeroBubble.
 //   P positions, M micro-batches, F, I, W = times of one position's share (both chunks)
 //   makespan           M(F + I + W) + (P - 1) max(I / 2, I - W)      exact for M >= 2P - 1, W <= F <= I
 //   largest span       M(F + I + W) + (P - 1)(I - W)                 exact for M >= 2P - 1, W <= F <= I
@@ -115,7 +115,7 @@ std::optional<Rational> Peak(const PipelineShape& shape, int) {
 const RegisterBuilder kRegister{{
     .name = "zb-v",
     .summary = "split backward on a V of two chunks: no bubble inside a rank's span, memory of 1F1B",
-    .source = "Qi et al., ICLR 2024, section 4 (ZB-V)",
+    .source = "Qi et al., ICLR 2024 (ZB-V)",
     .placements = {"v"},
     .splits_backward = true,
     .default_chunks = 2,
