@@ -1,7 +1,7 @@
 // src/checkpoint/compare.h
 //
 // Compares two sets of named tensors: two states of a run, two layouts, two checkpoints (docs/numerics.md R16). NaN
-// equals NaN; +0 and -0 differ (they are other bits).
+// equals NaN; +0 and -0 differ (they are other bits) by rounding. Stateless; any thread.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct TensorDifference {
   uint64_t ulp = 0;          // its distance in units in the last place; all ones for NaN against a number
   uint64_t max_ulp = 0;
   double max_absolute = 0.0;
-  double max_relative = 0.0;  // max_absolute / largest magnitude in the two tensors: what the bound applies to
+  double max_relative = 0.0;  // max_absolute / largest magnitude in the two tensors; bounded below
   std::string ToString() const;
 };
 
@@ -35,6 +35,7 @@ struct Comparison {
   Verdict verdict = Verdict::equal;           // the worst
   int64_t tensors = 0;                        // compared
   std::vector<TensorDifference> differences;  // in order of comparison; the first is the one to look at
+  void Add(TensorDifference difference);
   std::string ToString() const;               // one line per difference, at most 10
 };
 
@@ -48,8 +49,8 @@ struct RoundingBounds {
 TensorDifference CompareTensor(const std::string& name, const at::Tensor& a, const at::Tensor& b,
                                const RoundingBounds& bounds = {});
 
-// Tensors are fetched pairwise, in the order of `a`; names missing on either side are differences. Names that only
-// `b` has come last.
+// Tensors are fetched pairwise in the order of `a`, so `b` must allow any order (memory, file). Names that are missing
+// on either side are faults; those that only `b` has come last.
 Comparison Compare(const TensorSource& a, const TensorSource& b, const RoundingBounds& bounds = {});
 Comparison Compare(const NamedTensors& a, const NamedTensors& b, const RoundingBounds& bounds = {});
 

@@ -1,13 +1,10 @@
 // src/checkpoint/safetensors.h
 //
-// Reader and writer of the safetensors format: 8 bytes little-endian header length N, N bytes of a JSON object
-// {"__metadata__": {text: text}, name: {"dtype": .., "shape": [..], "data_offsets": [begin, end]}, ..}, then the data;
-// offsets count from the end of the header. Row-major, little-endian.
+// Reader and writer of the safetensors format: a header (checkpoint/safetensors_header.h), then the tensors without
+// gaps, row-major and little-endian.
 //
-// The reader trusts nothing: before any allocation that depends on the file it checks header length, JSON, keys
-// (duplicates at any depth), dtype, shape times size against the offsets, and that the tensors fill the data without
-// gap, overlap or rest. Errors are UserError and name file, tensor and rule.
-// Threads: one thread at a time per object.
+// Errors: UserError for files that break a rule of the format, before anything they describe is allocated;
+// WorldError when the disk fails. Threads: a reader may be used by any number of threads.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,69 +16,40 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/file.h"
+#include "checkpoint/safetensors_header.h"
 #include "checkpoint/tensor_source.h"
 
 namespace penstock::checkpoint {
 
-// Larger headers are refused, as the reference implementation does.
-inline constexpr uint64_t kMaxSafetensorsHeader = 100'000'000;
-
-struct SafetensorsEntry {
-  TensorSpec spec;
-  uint64_t begin = 0;  // bytes, from the start of the data
-  uint64_t end = 0;
-};
-
-struct SafetensorsHeader {
-  std::vector<SafetensorsEntry> entries;  // by offset
-  std::map<std::string, std::string> metadata;
-  uint64_t data_start = 0;  // bytes from the start of the file
-  uint64_t data_bytes = 0;
-};
-
-// "F32" and so on for F64 F32 BF16 F16 I64 I32 U8; UserError for another type.
-std::string SafetensorsDtype(at::ScalarType dtype);
-
-// Length of the header from the first bytes of a file of `file_bytes` bytes (`prefix`: the first 8, or fewer when
-// the file is shorter). UserError with `file` in the message when it cannot be one.
-uint64_t CheckSafetensorsPrefix(std::string_view prefix, uint64_t file_bytes, const std::string& file);
-// Parses and validates a header; `json` has the length that the prefix gave.
-SafetensorsHeader ParseSafetensorsHeader(std::string_view json, uint64_t file_bytes, const std::string& file);
-
-// Length prefix and JSON for these tensors in this order, padded with spaces so that the data starts on a multiple of
-// 8 bytes. Entries get their offsets.
-std::string FormatSafetensorsHeader(const std::vector<TensorSpec>& specs,
-                                    const std::map<std::string, std::string>& metadata);
-
 class SafetensorsReader {
  public:
-  explicit SafetensorsReader(const std::string& path);
-  ~SafetensorsReader();
+  explicit SafetensorsReader(const std::string& path, FileSystem& files = FileSystem::Real());
 
   const std::string& path() const { return path_; }
   const SafetensorsHeader& header() const { return header_; }
-  bool Has(std::string_view name) const;
+  bool Has(std::string_view name) const { return index_.find(name) != index_.end(); }
   // UserError with the nearest names when there is none.
   const SafetensorsEntry& Find(std::string_view name) const;
   at::Tensor Read(std::string_view name) const;
-  // Elements [first, first + count) of the flattened tensor: a rank that owns a shard reads only that.
+  // Elements [first, first + count) of the flattened tensor, for a rank that owns a shard.
   at::Tensor ReadElements(std::string_view name, int64_t first, int64_t count) const;
   // Bytes [offset, offset + out.size()) of the tensor.
-  void ReadBytes(const SafetensorsEntry& entry, uint64_t offset, std::span<std::byte> out) const;
+  void ReadBytes(const SafetensorsEntry& entry, uint64_t offset, std::span<char> out) const;
 
  private:
   std::string path_;
-  std::unique_ptr<RandomAccessFile> file_;
+  std::unique_ptr<ReadableFile> file_;
   SafetensorsHeader header_;
   std::map<std::string, size_t, std::less<>> index_;
 };
 
-// Writes `source` to a new file `path`, one tensor in memory at a time, and syncs it. Not atomic by itself (the
-// checkpoint publishes a whole directory). Returns the hash of every tensor (checkpoint/tensor_hash.h).
+// Writes `source` to a new file `path`, one tensor in memory at a time, and syncs it. Not atomic by itself (a
+// checkpoint publishes a whole directory). Returns the hash of every tensor (checkpoint/tensor_hash.h). InternalError
+// when the source delivers another dtype or shape than it announced.
 std::map<std::string, std::string> WriteSafetensors(const std::string& path, const TensorSource& source,
-                                                    const std::map<std::string, std::string>& metadata = {});
+                                                    const std::map<std::string, std::string>& metadata = {},
+                                                    FileSystem& files = FileSystem::Real());
 
 }  // namespace penstock::checkpoint

@@ -6,9 +6,8 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <cstddef>
-#include <span>
 #include <string>
+#include <string_view>
 
 #include "base/hash.h"
 #include "checkpoint/tensor_source.h"
@@ -18,8 +17,8 @@ namespace penstock::checkpoint {
 class TensorHasher {
  public:
   explicit TensorHasher(const TensorSpec& spec);
-  void Add(std::span<const std::byte> bytes) { hasher_.Add(bytes); }
-  std::string Finish() const { return hasher_.Hex(); }
+  void Add(std::string_view bytes) { hasher_.Update(bytes); }
+  std::string Finish() const { return hasher_.Digest().Hex(); }
 
  private:
   Hasher hasher_;

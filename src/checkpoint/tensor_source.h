@@ -32,9 +32,14 @@ struct TensorSource {
   std::function<at::Tensor(int index)> fetch;
 };
 
+class SafetensorsReader;
+
 using NamedTensors = std::map<std::string, at::Tensor>;
 
 // A source over tensors in memory, in order of name. Shares their storage.
 TensorSource FromMemory(const NamedTensors& tensors);
+// A source over an open file, in the order of its data; reads a tensor when it is fetched, in any order. The reader
+// must outlive it.
+TensorSource FromFile(const SafetensorsReader& reader);
 
 }  // namespace penstock::checkpoint
