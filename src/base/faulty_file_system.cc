@@ -59,6 +59,11 @@ void FaultyFileSystem::Remove(const std::string& path) {
   real_.Remove(path);
 }
 
+void FaultyFileSystem::RemoveAll(const std::string& path) {
+  if (Fails()) Throw(path);
+  real_.RemoveAll(path);
+}
+
 void FaultyFileSystem::SyncFolder(const std::string& path) {
   if (Fails()) Throw(path);
   real_.SyncFolder(path);

@@ -1,7 +1,7 @@
 // src/base/faulty_file_system.h
 //
 // A FileSystem for tests: passes everything to another one and fails when told to. Operations that change something
-// (create, append, sync, close, rename, remove, sync folder, create folders) are counted from 1.
+// (create, append, sync, close, rename, remove, remove all, sync folder, create folders) are counted from 1.
 // Threads: one at a time.
 #pragma once
 
@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -37,6 +38,8 @@ class FaultyFileSystem : public FileSystem {
   bool Exists(const std::string& path) override { return real_.Exists(path); }
   void Rename(const std::string& from, const std::string& to, bool overwrite) override;
   void Remove(const std::string& path) override;
+  void RemoveAll(const std::string& path) override;
+  std::vector<std::string> List(const std::string& path) override { return real_.List(path); }
   void SyncFolder(const std::string& path) override;
   void CreateFolders(const std::string& path) override;
 

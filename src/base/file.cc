@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -140,6 +141,23 @@ class RealFileSystem : public FileSystem {
 
   void Remove(const std::string& path) override {
     if (::unlink(path.c_str()) != 0 && errno != ENOENT) Fail("remove", path, errno);
+  }
+
+  void RemoveAll(const std::string& path) override {
+    std::error_code error;
+    std::filesystem::remove_all(path, error);
+    if (error) Fail("remove", path, error.value());
+  }
+
+  std::vector<std::string> List(const std::string& path) override {
+    std::vector<std::string> names;
+    std::error_code error;
+    std::filesystem::directory_iterator entries(path, error);
+    for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error))
+      names.push_back(entries->path().filename().string());
+    if (error && error.value() != ENOENT) Fail("list", path, error.value());
+    std::sort(names.begin(), names.end());
+    return names;
   }
 
   void SyncFolder(const std::string& path) override {

@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace penstock {
 
@@ -46,6 +47,10 @@ class FileSystem {
   // Atomic. With `overwrite` false: UserError when `to` exists, also when it appeared a moment ago.
   virtual void Rename(const std::string& from, const std::string& to, bool overwrite) = 0;
   virtual void Remove(const std::string& path) = 0;  // a file; not being there is no error
+  // A folder and all that is in it, or a file; not being there is no error. Not atomic.
+  virtual void RemoveAll(const std::string& path) = 0;
+  // The names in a folder, ascending; none when it is not there.
+  virtual std::vector<std::string> List(const std::string& path) = 0;
   // Makes creations and renames inside the folder durable.
   virtual void SyncFolder(const std::string& path) = 0;
   virtual void CreateFolders(const std::string& path) = 0;  // with parents; being there is no error

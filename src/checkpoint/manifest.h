@@ -21,19 +21,19 @@ struct TrainState {
   int64_t samples_seen = 0;     // position in the global sample order
   uint64_t seed = 0;
   double loss_scale = 1.0;
-  std::string model_fingerprint;             // another model is refused
-  std::string environment;                   // fingerprint of docs/numerics.md; a difference is only reported
-  std::string config;                        // resolved config text (TOML)
-  std::map<std::string, std::string> extra;  // further state of modules, by "module.key"
+  std::string model_fingerprint{};             // another model is refused
+  std::string environment{};                   // fingerprint of docs/numerics.md; a difference is only reported
+  std::string config{};                        // resolved config text (TOML)
+  std::map<std::string, std::string> extra{};  // further state of modules, by "module.key"
 
   friend bool operator==(const TrainState&, const TrainState&) = default;
 };
 
 struct Manifest {
-  TrainState state;
+  TrainState state{};
   int64_t sequence = 0;                             // counts the saves into one directory: which is newest
-  std::map<std::string, std::string> model_hashes;  // by tensor
-  std::map<std::string, std::string> optimizer_hashes;
+  std::map<std::string, std::string> model_hashes{};  // by tensor
+  std::map<std::string, std::string> optimizer_hashes{};
 
   friend bool operator==(const Manifest&, const Manifest&) = default;
 };

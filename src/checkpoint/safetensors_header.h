@@ -27,7 +27,7 @@ inline constexpr uint64_t kMaxSafetensorsHeader = 100'000'000;
 inline constexpr size_t kMaxSafetensorsDimensions = 64;
 
 struct SafetensorsEntry {
-  TensorSpec spec;
+  TensorSpec spec{};
   uint64_t begin = 0;  // bytes, from the start of the data
   uint64_t end = 0;
 };

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -15,11 +16,12 @@
 namespace penstock::checkpoint {
 namespace {
 
-// Published checkpoints with the count of their save, in order of it. Unreadable ones are not listed: they are not
-// ours to count or to remove.
-std::vector<std::pair<int64_t, std::string>> BySequence(const std::string& directory, FileSystem& files) {
+// Checkpoints of a kind with the count of their save, in order of it. Unreadable ones are not listed: they are not ours
+// to count or to remove.
+std::vector<std::pair<int64_t, std::string>> BySequence(const std::string& directory, EntryKind kind,
+                                                        FileSystem& files) {
   std::vector<std::pair<int64_t, std::string>> found;
-  for (const std::string& name : EntriesOfKind(directory, EntryKind::published, files)) {
+  for (const std::string& name : EntriesOfKind(directory, kind, files)) {
     const std::string file = directory + "/" + name + "/" + kManifestFile;
     try {
       found.emplace_back(ParseManifest(ReadFile(file, files), file).sequence, name);
@@ -28,6 +30,13 @@ std::vector<std::pair<int64_t, std::string>> BySequence(const std::string& direc
   }
   std::sort(found.begin(), found.end());
   return found;
+}
+
+int64_t NextSequence(const std::string& directory, FileSystem& files) {
+  int64_t last = 0;
+  for (const EntryKind kind : {EntryKind::published, EntryKind::replaced})
+    if (const auto saved = BySequence(directory, kind, files); !saved.empty()) last = std::max(last, saved.back().first);
+  return last + 1;
 }
 
 void RemoveEntries(const std::string& directory, EntryKind kind, FileSystem& files) {
@@ -46,7 +55,7 @@ void CleanUp(const F& action) {
 
 void Prune(const std::string& directory, int keep_last, FileSystem& files) {
   if (keep_last <= 0) return;
-  const auto saved = BySequence(directory, files);
+  const auto saved = BySequence(directory, EntryKind::published, files);
   for (size_t i = 0; i + static_cast<size_t>(keep_last) < saved.size(); ++i)
     files.RemoveAll(directory + "/" + saved[i].second);
 }
@@ -67,9 +76,8 @@ std::string SaveCheckpoint(const std::string& directory, const TrainState& state
   const std::string replaced = target + ".replaced-" + unique;
   bool set_aside = false;
   try {
-    const auto earlier = BySequence(directory, files);
     files.CreateFolders(temporary);
-    Manifest manifest{.state = state, .sequence = earlier.empty() ? 1 : earlier.back().first + 1};
+    Manifest manifest{.state = state, .sequence = NextSequence(directory, files)};
     // "pt" is what other readers of the format expect of row-major tensors.
     manifest.model_hashes = WriteSafetensors(temporary + "/" + kModelFile, model, {{"format", "pt"}}, files);
     manifest.optimizer_hashes = WriteSafetensors(temporary + "/" + kOptimizerFile, optimizer, {{"format", "pt"}}, files);

@@ -15,9 +15,9 @@
 namespace penstock::checkpoint {
 
 struct TensorSpec {
-  std::string name;
+  std::string name{};
   at::ScalarType dtype = at::kFloat;
-  std::vector<int64_t> shape;
+  std::vector<int64_t> shape{};
 
   int64_t numel() const;
   int64_t bytes() const;

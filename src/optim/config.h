@@ -6,8 +6,11 @@
 #include <cstdint>
 #include <string>
 
+#include "base/config.h"
+
 namespace penstock::optim {
 
+// Values beside each key are its defaults; bounds and help are in config.cc.
 struct OptimizerConfig {
   std::string name = "adamw";
   double lr = 1e-3;
@@ -24,6 +27,8 @@ struct OptimizerConfig {
   std::string decay = "matrices";
   double clip = 0.0;
   std::string clip_norm = "l2";
+
+  void Declare(config::Section& s);
 };
 
 }  // namespace penstock::optim
