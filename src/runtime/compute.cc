@@ -116,6 +116,8 @@ schedule::UseRef UseOf(const ExecutionContext& context, int stage, int layer, in
 
 void AddLeaf(ExecutionContext& context, int stage, int m, const Alias& alias, at::Tensor gradient) {
   memory::MemoryScope scope(memory::BufferClass::gradient);
+  if (context.job.observer != nullptr)
+    context.job.observer->Leaf(context.binding.step, m, alias.layer, alias.parameter, gradient);
   optim::PartialSums& sums = SumsOf(context, UseOf(context, stage, alias.layer, alias.parameter), alias.parameter);
   if (gradient.defined()) {
     sums.Add(m, std::move(gradient));

@@ -18,6 +18,18 @@
 
 namespace penstock::runtime {
 
+// Sees every leaf and every final gradient: how `compare` tells a wrong leaf from a wrong fold (docs/numerics.md R16).
+// Called from all rank threads.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  // Gradient of the loss of micro-batch `micro_batch` with respect to the use of `parameter` in `layer`; may be
+  // undefined (absent).
+  virtual void Leaf(int64_t step, int micro_batch, int layer, int parameter, const at::Tensor& gradient) = 0;
+  // Gradient of `parameter` as the optimizer gets it, before clipping. Once per holder.
+  virtual void Gradient(int64_t step, int parameter, const at::Tensor& gradient) = 0;
+};
+
 struct Job {
   model::ModelSpec spec;
   model::Partition partition;
@@ -28,6 +40,7 @@ struct Job {
   bool serial = false;        // every action waits for its own completion: the reference semantics
   optim::OptimizerConfig optimizer;
   int64_t total_updates = 1;  // where a cosine ends
+  Observer* observer = nullptr;  // not owned; sees gradients as they are made
 };
 
 // Sizes and samples of one step, bound by the host at its start and equal on all ranks.

@@ -18,6 +18,7 @@ void RunUpdate(ExecutionContext& context, const schedule::Action& action) {
   input.gradient_scale = context.result.checked ? static_cast<double>(context.result.verdict.clip_factor) : 1.0;
   for (size_t i = 0; i < job.units[u].parameters.size(); ++i) {
     const int p = job.units[u].parameters[i];
+    if (job.observer != nullptr) job.observer->Gradient(context.binding.step, p, gradients[i]);
     input.decay = optim::DecayApplies(job.optimizer, static_cast<int64_t>(job.spec.parameters[p].shape.size()));
     optim::Update(optimizer, job.optimizer, input, context.state.parameter(p), gradients[i],
                   context.state.optimizer_state(p));

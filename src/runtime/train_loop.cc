@@ -1,0 +1,182 @@
+#include "runtime/train_loop.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "base/error.h"
+#include "base/this_rank.h"
+
+namespace penstock::runtime {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using checkpoint::TensorSource;
+using checkpoint::TensorSpec;
+
+// Tags of what happens between steps: op 0xffff is no operator's id.
+constexpr uint64_t kBetweenSteps = uint64_t{0xffff} << 48;
+
+
+// The lowest rank that holds each parameter.
+std::vector<int> FirstHolders(const Job& job, const schedule::Schedule& schedule) {
+  std::vector<int> first(job.spec.parameters.size(), -1);
+  for (size_t u = 0; u < job.units.size(); ++u)
+    for (const int p : job.units[u].parameters)
+      first[p] = schedule.groups[schedule.holders.units[u].group].front();
+  return first;
+}
+
+int StatesPerParameter(const Job& job) {
+  return static_cast<int>(Registry<optim::Optimizer>::Find(job.optimizer.name).states(job.optimizer).size());
+}
+
+// Brings `tensor` of `owner` to rank 0: a collective of those two.
+at::Tensor BringToRoot(comm::Communicator& communicator, int owner, uint64_t item, const at::Tensor& tensor) {
+  const comm::Tag tag{kBetweenSteps, item};
+  if (owner == 0) return tensor;
+  if (communicator.rank() == owner) communicator.Send(0, tag, {tensor.clone()});
+  if (communicator.rank() == 0) return communicator.Recv(owner, tag)->TakeTensors()[0];
+  return {};
+}
+
+// Sources over the ranks' states. fetch must be called for every index in order on every rank.
+TensorSource ModelSource(const Job& job, const schedule::Schedule& schedule, comm::Communicator& communicator, RankState& state) {
+  const std::vector<int> first = FirstHolders(job, schedule);
+  return {ModelTensors(job), [&communicator, &state, first](int i) {
+            return BringToRoot(communicator, first[i], static_cast<uint64_t>(i), state.parameter(i));
+          }};
+}
+
+TensorSource OptimizerSource(const Job& job, const schedule::Schedule& schedule, comm::Communicator& communicator, RankState& state) {
+  const std::vector<int> first = FirstHolders(job, schedule);
+  const int per = StatesPerParameter(job);
+  return {OptimizerTensors(job), [&communicator, &state, first, per, &job](int i) {
+            const int p = i / per;
+            at::Tensor flat;
+            if (state.holds(p)) flat = state.optimizer_state(p).tensor(i % per);
+            flat = BringToRoot(communicator, first[p], (uint64_t{1} << 32) + static_cast<uint64_t>(i), flat);
+            return flat.defined() ? flat.view(job.spec.parameters[p].shape) : flat;
+          }};
+}
+
+void Drain(const TensorSource& source) {
+  for (size_t i = 0; i < source.specs.size(); ++i) source.fetch(static_cast<int>(i));
+}
+
+void LoadState(const Job& job, const checkpoint::Checkpoint& from, RankState& state) {
+  const std::vector<TensorSpec> model = ModelTensors(job);
+  const int per = StatesPerParameter(job);
+  const std::vector<TensorSpec> optimizer = OptimizerTensors(job);
+  for (size_t p = 0; p < model.size(); ++p) {
+    const int index = static_cast<int>(p);
+    if (!state.holds(index)) continue;
+    state.parameter(index).copy_(from.ReadModel(model[p]));
+    for (int i = 0; i < per; ++i)
+      state.optimizer_state(index).tensor(i).copy_(from.ReadOptimizer(optimizer[p * per + i]).view({-1}));
+  }
+}
+
+}  // namespace
+
+std::vector<TensorSpec> ModelTensors(const Job& job) {
+  std::vector<TensorSpec> specs;
+  for (const model::ParameterSpec& p : job.spec.parameters) specs.push_back({p.name, nn::WideType(job.precision), p.shape});
+  return specs;
+}
+
+std::vector<TensorSpec> OptimizerTensors(const Job& job) {
+  const optim::Optimizer& optimizer = Registry<optim::Optimizer>::Find(job.optimizer.name);
+  std::vector<TensorSpec> specs;
+  for (const model::ParameterSpec& p : job.spec.parameters)
+    for (const std::string& name : optimizer.states(job.optimizer))
+      specs.push_back({fmt::format("{}.{}/{}", job.optimizer.name, name, p.name), nn::WideType(job.precision), p.shape});
+  return specs;
+}
+
+TrainOutcome RunTrainLoop(const TrainLoop& loop, bool keep_state) {
+  const Job& job = *loop.job;
+  const schedule::Schedule& schedule = *loop.schedule;
+  const int ranks = schedule.num_ranks();
+  TrainOutcome outcome;
+  outcome.usage.resize(ranks);
+  outcome.traffic.resize(ranks);
+  outcome.timeline.title = "measured";
+  outcome.timeline.num_ranks = ranks;
+  std::vector<std::vector<schedule::Event>> events(ranks);
+  const Clock::time_point origin = Clock::now();
+  for (int r = 0; r < ranks; ++r) memory::ResetPeak(r);
+
+  comm::RunThreadRanks(ranks, loop.world, [&](comm::Communicator& communicator) {
+    const int rank = communicator.rank();
+    communicator.SetCurrent("making the initial state");
+    RankState state(job, schedule, rank);
+    if (loop.resume != nullptr) {
+      communicator.SetCurrent("reading the checkpoint");
+      LoadState(job, *loop.resume, state);
+    }
+    Executor executor(job, communicator, state);
+    int64_t applied = loop.applied_updates;
+    Clock::time_point step_start = Clock::now();
+    for (int64_t step = loop.first_step; step < loop.end_step; ++step) {
+      const StepBinding binding = loop.bind(step, applied);
+      const bool record = step >= loop.timeline_first && step < loop.timeline_first + loop.timeline_count;
+      StepReport report;
+      report.step = step;
+      report.result = executor.RunStep(schedule, binding, record ? &events[rank] : nullptr, origin);
+      // The verdict is the same on all ranks; a schedule without check always applies.
+      const bool applied_now = !report.result.checked || report.result.verdict.finite;
+      applied += applied_now ? 1 : 0;
+      AfterStep next = AfterStep::go_on;
+      if (rank == 0) {
+        report.applied_updates = applied;
+        report.result.applied = applied_now;
+        report.valid_tokens = binding.valid_tokens;
+        for (const MicroBatchSize& size : binding.micro_batches) report.samples += size.samples;
+        const Clock::time_point now = Clock::now();
+        report.seconds = std::chrono::duration<double>(now - step_start).count();
+        step_start = now;
+        if (loop.after_step) next = loop.after_step(report);
+        outcome.last = report;
+        outcome.steps = step + 1 - loop.first_step;
+      }
+      if (loop.save_after && loop.save_after(step) && applied_now) {
+        communicator.SetCurrent("saving a checkpoint");
+        const TensorSource model = ModelSource(job, schedule, communicator, state);
+        const TensorSource optimizer = OptimizerSource(job, schedule, communicator, state);
+        if (rank == 0) {
+          loop.save(report, model, optimizer);
+        } else {
+          Drain(model);
+          Drain(optimizer);
+        }
+        step_start = Clock::now();
+      }
+      // Everybody follows rank 0. Only asked where it may say stop: a step that went wrong.
+      if (!applied_now) {
+        at::Tensor decision = at::empty({1}, at::kLong);
+        if (rank == 0) decision.fill_(next == AfterStep::stop ? 1 : 0);
+        communicator.Broadcast(communicator.world(), {kBetweenSteps, (uint64_t{2} << 32) + static_cast<uint64_t>(step)}, 0, decision)->Wait();
+        if (decision.item<int64_t>() != 0) break;
+      }
+    }
+    if (keep_state) {
+      const TensorSource model = ModelSource(job, schedule, communicator, state);
+      const TensorSource optimizer = OptimizerSource(job, schedule, communicator, state);
+      for (const TensorSource* source : {&model, &optimizer}) {
+        auto& into = source == &model ? outcome.parameters : outcome.optimizer;
+        for (size_t i = 0; i < source->specs.size(); ++i) {
+          const at::Tensor tensor = source->fetch(static_cast<int>(i));
+          if (rank == 0) into[source->specs[i].name] = tensor.clone();
+        }
+      }
+    }
+    outcome.usage[rank] = memory::UsageOf(rank);
+    outcome.traffic[rank] = communicator.traffic();
+  });
+  for (auto& list : events) outcome.timeline.events.insert(outcome.timeline.events.end(), list.begin(), list.end());
+  return outcome;
+}
+
+}  // namespace penstock::runtime

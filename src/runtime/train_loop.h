@@ -1,0 +1,73 @@
+// src/runtime/train_loop.h
+//
+// Steps of a job on thread ranks: starts the world, gives every rank its state (fresh, or from a checkpoint), runs the
+// steps, and calls back between them. What happens with the numbers (metrics, progress, files) is the caller's.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/tensor_source.h"
+#include "comm/thread_ranks.h"
+#include "comm/traffic.h"
+#include "memory/accounting.h"
+#include "runtime/executor.h"
+#include "runtime/job.h"
+#include "schedule/timeline.h"
+
+namespace penstock::runtime {
+
+// What rank 0 reports after a step.
+struct StepReport {
+  int64_t step = 0;  // 0-based
+  StepResult result;
+  int64_t applied_updates = 0;  // after this step
+  int64_t samples = 0;
+  int64_t valid_tokens = 0;
+  double seconds = 0;           // rank 0, from the end of the previous step
+};
+
+enum class AfterStep { go_on, stop };
+
+struct TrainLoop {
+  const Job* job = nullptr;
+  const schedule::Schedule* schedule = nullptr;  // its number of ranks is the size of the world
+  int64_t first_step = 0;
+  int64_t end_step = 0;            // one past the last
+  int64_t applied_updates = 0;     // before first_step
+  const checkpoint::Checkpoint* resume = nullptr;  // states are read from it when not null
+  // The sizes and samples of a step; called by every rank, from several threads.
+  std::function<StepBinding(int64_t step, int64_t applied_updates)> bind;
+  comm::ThreadWorldOptions world;
+  // Steps [first, first + count) whose events are kept.
+  int64_t timeline_first = 0, timeline_count = 0;
+
+  // On rank 0's thread after every step. Non-finite steps come here too (result.applied is false); whether to go on is
+  // the caller's decision, and all ranks follow it.
+  std::function<AfterStep(const StepReport&)> after_step;
+  // After steps for which this is true (asked on every rank, must not depend on the rank), `save` is called on rank 0
+  // with sources whose fetch gathers tensors from the ranks that hold them, one at a time.
+  std::function<bool(int64_t step)> save_after;
+  std::function<void(const StepReport&, const checkpoint::TensorSource& model, const checkpoint::TensorSource& optimizer)> save;
+};
+
+struct TrainOutcome {
+  int64_t steps = 0;                  // run
+  StepReport last;
+  schedule::Timeline timeline;
+  std::vector<memory::Usage> usage;   // [rank], peaks over the whole run
+  std::vector<comm::TrafficCounters> traffic;  // [rank]
+  checkpoint::NamedTensors parameters;         // the final ones, when `keep_state`
+  checkpoint::NamedTensors optimizer;
+};
+
+TrainOutcome RunTrainLoop(const TrainLoop& loop, bool keep_state = false);
+
+// Names and shapes of all parameters, and of all optimizer states ("adamw.m/embed.weight").
+std::vector<checkpoint::TensorSpec> ModelTensors(const Job& job);
+std::vector<checkpoint::TensorSpec> OptimizerTensors(const Job& job);
+
+}  // namespace penstock::runtime
