@@ -1,0 +1,72 @@
+#include "session/check_command.h"
+
+#include <nlohmann/json.hpp>
+
+#include <ostream>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "schedule/text.h"
+#include "schedule/verify.h"
+#include "session/plan.h"
+
+namespace penstock::session {
+namespace {
+
+bool EndsWith(const std::string& text, const std::string& end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+bool ComputeOnly(const schedule::Schedule& schedule) {
+  for (const auto& list : schedule.ranks)
+    for (const schedule::Action& action : list)
+      if (!schedule::IsComputeKind(action.key.kind)) return false;
+  return true;
+}
+
+int Print(const schedule::Schedule& schedule, const schedule::VerifyReport& verdict, const std::string& explanation, bool json, std::ostream& out) {
+  const bool runs = verdict.transports[static_cast<size_t>(schedule::Transport::channelled)].completes;
+  const bool ok = verdict.ok() && runs;
+  if (json) {
+    nlohmann::ordered_json document = {{"ok", ok}, {"ranks", schedule.num_ranks()}, {"stages", schedule.num_stages()},
+                                       {"micro_batches", schedule.num_micro_batches()}, {"actions", schedule.num_actions()}};
+    document["faults"] = nlohmann::ordered_json::array();
+    for (const schedule::Fault& fault : verdict.faults)
+      document["faults"].push_back({{"code", schedule::Name(fault.code)}, {"rank", fault.where.rank}, {"index", fault.where.index}, {"message", fault.message}});
+    for (int t = 0; t < schedule::kTransportCount; ++t)
+      document["transports"][std::string(schedule::kTransportNames[t])] = {{"completes", verdict.transports[t].completes}, {"cycle", verdict.transports[t].cycle}};
+    out << document.dump(2) << "\n";
+  } else {
+    out << explanation << verdict.ToString() << "\n";
+  }
+  return ok ? 0 : 2;
+}
+
+}  // namespace
+
+int RunCheck(const CheckOptions& options, std::ostream& out) {
+  if (EndsWith(options.target, ".toml")) {
+    const LoadedSettings settings(options.target, options.assignments);
+    const Plan plan = MakePlan(settings);
+    return Print(plan.schedule, plan.verdict, plan.explanation, options.json, out);
+  }
+  if (!options.assignments.empty()) throw UserError("--set changes a configuration; '{}' is taken for a schedule file (configurations end in .toml)", options.target);
+  const schedule::Schedule schedule = schedule::ParseSchedule(ReadFile(options.target), options.target);
+  schedule::VerifyOptions verify;
+  if (ComputeOnly(schedule)) verify.expect_messages = verify.expect_updates = false;  // passes derive the rest when it is run
+  return Print(schedule, schedule::Verify(schedule, verify), "", options.json, out);
+}
+
+int RunConfig(const ConfigOptions& options, std::ostream& out) {
+  if (options.config.empty()) {
+    if (!options.assignments.empty()) throw UserError("--set changes a configuration; name one");
+    LoadedSettings settings;
+    out << (options.json ? settings.config.DescribeJson().dump(2) + "\n" : options.markdown ? settings.config.MarkdownDocs() : settings.config.ResolvedToml());
+    return 0;
+  }
+  const LoadedSettings settings(options.config, options.assignments);
+  out << (options.json ? settings.config.Json().dump(2) + "\n" : settings.config.ResolvedToml());
+  return 0;
+}
+
+}  // namespace penstock::session

@@ -1,0 +1,45 @@
+// src/session/plan.h
+//
+// From settings to a plan: the model cut into stages, and the lowered, verified schedule of one step. Needs no
+// libtorch; `check` prints it and `train` runs it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "model/partition.h"
+#include "model/spec.h"
+#include "model/units.h"
+#include "schedule/schedule.h"
+#include "schedule/verify.h"
+#include "session/settings.h"
+
+namespace penstock::session {
+
+struct Plan {
+  model::ModelSpec spec;
+  model::Partition partition;
+  std::vector<model::ModelUnit> units;
+  schedule::Schedule schedule;
+  schedule::VerifyReport verdict;
+  std::string explanation;  // partition and batch arithmetic, a few lines, printed once
+};
+
+// UserError naming the key and what would work when there is no such plan. The verdict may hold faults: the caller
+// decides (`check` prints them, `train` refuses).
+Plan MakePlan(const LoadedSettings& settings);
+
+// Micro-batches of a step; UserError when the batch does not divide and data.ragged is off.
+int MicroBatchesOf(const Settings& settings);
+
+// A schedule that the verifier refuses.
+class UnsoundSchedule : public UserError {
+ public:
+  using UserError::UserError;
+};
+
+// UnsoundSchedule with the verifier's words unless the schedule is sound on thread ranks (channelled transport).
+void RequireSound(const Plan& plan);
+
+}  // namespace penstock::session

@@ -1,0 +1,147 @@
+#include "session/run/recorded_run.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <mutex>
+
+#include "base/error.h"
+#include "base/this_rank.h"
+#include "runtime/oracle.h"
+
+namespace penstock::session {
+namespace {
+
+Hash128 HashOf(const at::Tensor& tensor) {
+  if (!tensor.defined()) return {};
+  const at::Tensor contiguous = tensor.contiguous();
+  return Hash(contiguous.const_data_ptr(), contiguous.nbytes());
+}
+
+class Recorder final : public runtime::Observer {
+ public:
+  explicit Recorder(RecordedRun& run) : run_(run) {}
+  void Leaf(int64_t step, int micro_batch, int layer, int parameter, const at::Tensor& gradient) override {
+    const Hash128 hash = HashOf(gradient);
+    const std::lock_guard lock(mutex_);
+    run_.leaves[{step, parameter, layer, micro_batch}] = hash;
+  }
+  void Gradient(int64_t step, int parameter, const at::Tensor& gradient) override {
+    const Hash128 hash = HashOf(gradient);
+    const std::lock_guard lock(mutex_);
+    const auto [it, fresh] = run_.gradients.try_emplace({step, parameter}, hash);
+    // Holders of one parameter must have one gradient, whatever the layout.
+    if (!fresh && it->second != hash) throw InternalError(fmt::format("two holders of parameter {} have different gradients in step {}", parameter, step));
+  }
+
+ private:
+  RecordedRun& run_;
+  std::mutex mutex_;
+};
+
+bool SameBits(double a, double b) { return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b) || (std::isnan(a) && std::isnan(b)); }
+
+double RelativeDifference(double a, double b) {
+  if (SameBits(a, b)) return 0;
+  const double scale = std::max(std::abs(a), std::abs(b));
+  return scale == 0 ? 0 : std::abs(a - b) / scale;
+}
+
+// Earliest step in which something differs, gradients of micro-batches before sums.
+std::string WhereItBegan(const model::ModelSpec& spec, const RecordedRun& a, const RecordedRun& b) {
+  std::string text;
+  int64_t step = std::numeric_limits<int64_t>::max();
+  for (const auto& [key, hash] : a.leaves) {
+    const auto other = b.leaves.find(key);
+    if (other == b.leaves.end() || other->second == hash || key.step >= step) continue;
+    step = key.step;
+    text = fmt::format("wrong leaf: step {}, parameter '{}', use in layer '{}', tree node [{}, {})", key.step + 1, spec.parameters[key.parameter].name,
+                       spec.layers[key.layer].path, key.micro_batch, key.micro_batch + 1);
+  }
+  for (const auto& [key, hash] : a.gradients) {
+    const auto other = b.gradients.find(key);
+    if (other == b.gradients.end() || other->second == hash || key.step >= step) continue;
+    step = key.step;
+    const bool have_leaves = !a.leaves.empty() && !b.leaves.empty();
+    text = fmt::format("{}: step {}, gradient of '{}'", have_leaves ? "wrong fold (all leaves are equal)" : "gradient", key.step + 1, spec.parameters[key.parameter].name);
+  }
+  for (size_t i = 0; i < std::min(a.losses.size(), b.losses.size()); ++i) {
+    if (static_cast<int64_t>(i) >= step) break;
+    if (!SameBits(a.losses[i], b.losses[i])) return fmt::format("step {}, loss {:.17g} against {:.17g}", i + 1, a.losses[i], b.losses[i]);
+    if (!SameBits(a.norms[i], b.norms[i])) return fmt::format("step {}, gradient norm {:.17g} against {:.17g}", i + 1, a.norms[i], b.norms[i]);
+  }
+  return text;
+}
+
+}  // namespace
+
+RecordedRun RecordRun(const LoadedSettings& settings, PreparedRun& run, std::string title) {
+  RecordedRun recorded;
+  recorded.title = std::move(title);
+  Recorder recorder(recorded);
+  run.job.observer = &recorder;
+  runtime::TrainLoop loop = MakeLoop(settings, run);
+  loop.after_step = [&](const runtime::StepReport& step) {
+    recorded.losses.push_back(step.result.verdict.loss);
+    recorded.norms.push_back(step.result.verdict.norm);
+    return runtime::AfterStep::stop;  // only asked when a step was not finite
+  };
+  runtime::TrainOutcome outcome = runtime::RunTrainLoop(loop, /*keep_state=*/true);
+  run.job.observer = nullptr;
+  recorded.parameters = std::move(outcome.parameters);
+  recorded.optimizer = std::move(outcome.optimizer);
+  return recorded;
+}
+
+RecordedRun RecordOracle(const LoadedSettings& settings, PreparedRun& run, OracleKind kind) {
+  RecordedRun recorded;
+  recorded.title = kind == OracleKind::plain ? "plain single-rank loop" : "plain backward on the whole batch";
+  Recorder recorder(recorded);
+  run.job.observer = &recorder;
+  // On a rank thread, so that thread counts and floating-point state are those of a rank.
+  comm::ThreadWorldOptions world;
+  world.intra_op_threads = static_cast<int>(settings.values.runtime.intra_op_threads);
+  comm::RunThreadRanks(1, world, [&](comm::Communicator&) {
+    const auto oracle = kind == OracleKind::plain ? runtime::MakePlainLoop(run.job) : runtime::MakeWholeBatch(run.job);
+    for (int64_t step = 0; step < settings.values.train.steps; ++step) {
+      const runtime::OracleStep result = oracle->Step(BindStep(*run.batches, step, step));
+      recorded.losses.push_back(result.loss);
+      recorded.norms.push_back(result.norm);
+    }
+    const auto model = runtime::ModelTensors(run.job);
+    const auto optimizer = runtime::OptimizerTensors(run.job);
+    size_t next = 0;
+    for (size_t p = 0; p < model.size(); ++p) {
+      recorded.parameters[model[p].name] = oracle->parameters()[p].clone();
+      for (int i = 0; i < oracle->states()[p].size(); ++i)
+        recorded.optimizer[optimizer[next++].name] = oracle->states()[p].tensor(i).view(model[p].shape).clone();
+    }
+  });
+  run.job.observer = nullptr;
+  return recorded;
+}
+
+RunComparison CompareRuns(const model::ModelSpec& spec, const RecordedRun& a, const RecordedRun& b, const checkpoint::RoundingBounds& bounds) {
+  RunComparison result;
+  result.tensors = checkpoint::Compare(a.parameters, b.parameters, bounds);
+  const checkpoint::Comparison states = checkpoint::Compare(a.optimizer, b.optimizer, bounds);
+  result.tensors.tensors += states.tensors;
+  result.tensors.verdict = std::max(result.tensors.verdict, states.verdict);
+  result.tensors.differences.insert(result.tensors.differences.end(), states.differences.begin(), states.differences.end());
+  result.verdict = result.tensors.verdict;
+  bool same_numbers = a.losses.size() == b.losses.size();
+  if (!same_numbers) result.verdict = checkpoint::Verdict::fault;
+  for (size_t i = 0; i < std::min(a.losses.size(), b.losses.size()); ++i) {
+    same_numbers = same_numbers && SameBits(a.losses[i], b.losses[i]) && SameBits(a.norms[i], b.norms[i]);
+    result.loss_difference = std::max(result.loss_difference, RelativeDifference(a.losses[i], b.losses[i]));
+    result.norm_difference = std::max(result.norm_difference, RelativeDifference(a.norms[i], b.norms[i]));
+  }
+  const bool double_precision = !a.parameters.empty() && a.parameters.begin()->second.scalar_type() == at::kDouble;
+  const double bound = double_precision ? bounds.fp64 : bounds.fp32;
+  if (!same_numbers)
+    result.verdict = std::max(result.verdict, std::max(result.loss_difference, result.norm_difference) <= bound ? checkpoint::Verdict::rounding : checkpoint::Verdict::fault);
+  if (result.verdict != checkpoint::Verdict::equal) result.first = WhereItBegan(spec, a, b);
+  return result;
+}
+
+}  // namespace penstock::session

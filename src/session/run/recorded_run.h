@@ -1,0 +1,56 @@
+// src/session/run/recorded_run.h
+//
+// A run kept whole for comparison: final state, losses and norms of every step, and a hash of every leaf and every
+// final gradient, so that a difference is traced to where it began (docs/numerics.md R16).
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/hash.h"
+#include "checkpoint/compare.h"
+#include "session/run/prepare.h"
+
+namespace penstock::session {
+
+struct LeafKey {
+  int64_t step = 0;
+  int parameter = 0;
+  int layer = 0;
+  int micro_batch = 0;
+  friend auto operator<=>(const LeafKey&, const LeafKey&) = default;
+};
+struct GradientKey {
+  int64_t step = 0;
+  int parameter = 0;
+  friend auto operator<=>(const GradientKey&, const GradientKey&) = default;
+};
+
+struct RecordedRun {
+  std::string title;
+  std::vector<double> losses, norms;  // [step]
+  checkpoint::NamedTensors parameters, optimizer;
+  std::map<LeafKey, Hash128> leaves;       // empty for oracles that have none
+  std::map<GradientKey, Hash128> gradients;
+};
+
+// Runs all steps of the prepared run on thread ranks.
+RecordedRun RecordRun(const LoadedSettings& settings, PreparedRun& run, std::string title);
+
+enum class OracleKind { plain, whole };  // runtime/oracle.h
+RecordedRun RecordOracle(const LoadedSettings& settings, PreparedRun& run, OracleKind kind);
+
+struct RunComparison {
+  checkpoint::Verdict verdict = checkpoint::Verdict::equal;  // the worst of losses, norms and tensors
+  std::string first;      // where it began, in words; empty when equal
+  checkpoint::Comparison tensors;
+  double loss_difference = 0, norm_difference = 0;  // largest relative
+};
+RunComparison CompareRuns(const model::ModelSpec& spec, const RecordedRun& a, const RecordedRun& b,
+                          const checkpoint::RoundingBounds& bounds = {});
+
+}  // namespace penstock::session

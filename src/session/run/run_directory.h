@@ -1,0 +1,41 @@
+// src/session/run/run_directory.h
+//
+// The directory of a run, and what may be done with one that is there already: nothing of the user's is ever
+// overwritten unasked. Files: src/report/run_files.h, and
+//   run.json      what is computed (settings without the layout), to recognise the run
+//   config.toml   the resolved configuration of the last start
+//   checkpoints/  checkpoint/checkpoint.h
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "session/settings.h"
+
+namespace penstock::session {
+
+enum class RunStart {
+  fresh,     // nothing there, or what was there has no checkpoint yet
+  resume,    // from `checkpoint`
+  complete,  // all steps are done
+};
+
+struct RunDirectory {
+  std::string path;
+  RunStart start = RunStart::fresh;
+  std::string checkpoint;               // to read the state from; empty: initial state
+  int64_t first_step = 0;
+  std::vector<std::string> notes;       // for the user: what was skipped or moved aside
+  std::string checkpoints() const { return path + "/checkpoints"; }
+};
+
+// Decides, changing nothing on disk. UserError when the directory holds something else, or another computation, and
+// run.overwrite is off.
+RunDirectory InspectRunDirectory(const LoadedSettings& settings, const std::string& model_fingerprint);
+
+// Creates it (moving an old one aside if so decided) and writes run.json and config.toml.
+void OpenRunDirectory(RunDirectory& directory, const LoadedSettings& settings);
+
+}  // namespace penstock::session

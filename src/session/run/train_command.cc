@@ -1,0 +1,221 @@
+#include "session/run/train_command.h"
+
+#include <nlohmann/json.hpp>
+
+#include <chrono>
+#include <ostream>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/units.h"
+#include "checkpoint/checkpoint.h"
+#include "report/chrome_trace.h"
+#include "report/metrics.h"
+#include "report/progress.h"
+#include "report/run_files.h"
+#include "report/run_report.h"
+#include "report/svg.h"
+#include "report/timeline_io.h"
+#include "runtime/environment.h"
+#include "runtime/train_loop.h"
+#include "schedule/text.h"
+#include "session/run/prepare.h"
+#include "session/run/run_directory.h"
+#include "session/run/sample.h"
+
+namespace penstock::session {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+report::StepMetrics ToMetrics(const runtime::StepReport& report, int ranks) {
+  report::StepMetrics m;
+  m.step = report.step + 1;
+  m.loss = report.result.verdict.loss;
+  if (report.result.checked) m.grad_norm = report.result.verdict.norm;
+  m.learning_rate = report.result.learning_rate;
+  m.tokens = report.valid_tokens;
+  m.seconds = report.seconds;
+  m.tokens_per_second = report.seconds > 0 ? static_cast<double>(report.valid_tokens) / report.seconds : 0;
+  m.applied = report.result.applied;
+  for (int r = 0; r < ranks; ++r) m.peak_bytes.push_back(memory::UsageOf(r).peak);
+  return m;
+}
+
+class TrainRun {
+ public:
+  TrainRun(const TrainOptions& options, std::ostream& out, std::ostream& log)
+      : out_(out), log_(log), json_(options.json), settings_(options.config, options.assignments), run_(Prepare(settings_)) {}
+
+  int Go() {
+    directory_ = InspectRunDirectory(settings_, ModelFingerprint(run_->job.spec));
+    if (directory_.start == RunStart::complete) return AlreadyComplete();
+    OpenRunDirectory(directory_, settings_);
+    PrintHead();
+    WriteFileAtomically(directory_.path + "/" + std::string(report::kScheduleFile), schedule::PrintSchedule(run_->plan.schedule), true);
+    Train();
+    WriteTimeline();
+    PrintEnd();
+    if (!failure_.empty()) throw WorldError(failure_);
+    return 0;
+  }
+
+ private:
+  const Settings& s() const { return settings_.values; }
+
+  int AlreadyComplete() {
+    log_ << fmt::format("the run in '{}' has its {} steps already; raise train.steps to go on, or --set run.overwrite=true to start anew\n",
+                        directory_.path, s().train.steps);
+    if (json_) out_ << nlohmann::json{{"run_dir", directory_.path}, {"complete", true}}.dump() << "\n";
+    return 0;
+  }
+
+  void PrintHead() {
+    const data::TextData& text = run_->text;
+    log_ << run_->plan.explanation;
+    log_ << fmt::format("model: {} with {} parameters, {}\n", run_->job.spec.family, FormatCount(run_->job.spec.parameter_count()), s().numerics.precision);
+    log_ << fmt::format("data: {} documents, {}, {} training windows of {} tokens; unigram entropy {:.4f} nats per token\n", text.documents,
+                        FormatBytes(text.bytes), text.train->size(), s().data.sequence, text.unigram_entropy);
+    log_ << fmt::format("numerics: {}{}\n", s().numerics.reproducible ? "reproducible, " : "",
+                        runtime::DescribeEnvironment(static_cast<int>(s().runtime.intra_op_threads)).Fingerprint());
+    for (const std::string& note : directory_.notes) log_ << "note: " << note << "\n";
+    if (directory_.start == RunStart::resume) log_ << fmt::format("resume from '{}' at step {}\n", directory_.checkpoint, directory_.first_step);
+    log_ << fmt::format("run directory: {}\n", directory_.path) << std::flush;
+  }
+
+  void Train() {
+    runtime::TrainLoop loop = MakeLoop(settings_, *run_);
+    std::unique_ptr<checkpoint::Checkpoint> from;
+    if (!directory_.checkpoint.empty()) {
+      from = std::make_unique<checkpoint::Checkpoint>(directory_.checkpoint);
+      CheckEnvironment(from->state());
+      loop.resume = from.get();
+      loop.first_step = from->state().step;
+      loop.applied_updates = from->state().applied_updates;
+    }
+    loop.timeline_first = loop.first_step + std::min(s().report.timeline_first, loop.end_step - loop.first_step - 1);
+    loop.timeline_count = s().report.timeline_steps;
+    const int ranks = run_->plan.schedule.num_ranks();
+    report::MetricsWriter metrics(directory_.path + "/" + std::string(report::kMetricsFile), loop.first_step + 1);
+    report::Progress progress(log_, !json_ && report::IsTerminal(1), loop.first_step + 1, loop.end_step);
+    loop.after_step = [&](const runtime::StepReport& step) {
+      if (step.step == loop.first_step) first_step_seconds_ = SecondsSince(start_);
+      const report::StepMetrics m = ToMetrics(step, ranks);
+      metrics.Write(m);
+      progress.Update(m);
+      return AfterStep(step);
+    };
+    loop.save_after = [this, &loop](int64_t step) {
+      return (s().checkpoint.every > 0 && (step + 1) % s().checkpoint.every == 0) || (s().checkpoint.at_end && step + 1 == loop.end_step);
+    };
+    loop.save = [&](const runtime::StepReport& step, const checkpoint::TensorSource& model, const checkpoint::TensorSource& optimizer) {
+      checkpoint_ = checkpoint::SaveCheckpoint(directory_.checkpoints(), StateAfter(step), model, optimizer,
+                                               {.keep_last = static_cast<int>(s().checkpoint.keep)});
+    };
+    try {
+      outcome_ = runtime::RunTrainLoop(loop, /*keep_state=*/s().train.sample_tokens > 0);
+    } catch (...) {
+      progress.Finish();
+      throw;
+    }
+    progress.Finish();
+  }
+
+  runtime::AfterStep AfterStep(const runtime::StepReport& step) {
+    if (step.result.applied) {
+      skipped_in_a_row_ = 0;
+      return runtime::AfterStep::go_on;
+    }
+    ++skipped_in_a_row_;
+    ++skipped_;
+    const std::string what = fmt::format("step {}: {}", step.step + 1, step.result.verdict.first_fault);
+    if (s().train.on_nonfinite == "skip" && skipped_in_a_row_ < s().train.max_skipped) return runtime::AfterStep::go_on;
+    failure_ = s().train.on_nonfinite == "skip"
+                   ? fmt::format("{}; {} updates in a row were left out (train.max_skipped)", what, skipped_in_a_row_)
+                   : fmt::format("{}; all ranks stopped before the update. Lower optimizer.lr, or set train.on_nonfinite = 'skip'", what);
+    return runtime::AfterStep::stop;
+  }
+
+  checkpoint::TrainState StateAfter(const runtime::StepReport& step) const {
+    checkpoint::TrainState state;
+    state.step = step.step + 1;
+    state.applied_updates = step.applied_updates;
+    state.samples_seen = (step.step + 1) * s().train.batch;
+    state.seed = static_cast<uint64_t>(s().run.seed);
+    state.model_fingerprint = ModelFingerprint(run_->job.spec);
+    state.environment = runtime::DescribeEnvironment(static_cast<int>(s().runtime.intra_op_threads)).Fingerprint();
+    state.config = settings_.config.ResolvedToml();
+    state.extra["session.computation"] = ComputationOf(settings_);
+    state.extra["data.fingerprint"] = run_->batches->dataset().Fingerprint();
+    return state;
+  }
+
+  void CheckEnvironment(const checkpoint::TrainState& state) {
+    const auto data = state.extra.find("data.fingerprint");
+    if (data == state.extra.end()) throw UserError("'{}' does not say which data it was trained on", directory_.checkpoint);
+    if (s().checkpoint.resume == "auto" && data->second != run_->batches->dataset().Fingerprint())
+      throw UserError("the data is not what '{}' was trained on (contents or [data] changed); restore it, or choose another run.dir and "
+                      "start from the checkpoint with checkpoint.resume", directory_.checkpoint);
+    const std::string now = runtime::DescribeEnvironment(static_cast<int>(s().runtime.intra_op_threads)).Fingerprint();
+    if (now == state.environment) return;
+    const std::string text = fmt::format("the checkpoint was written with {}; this is {}", state.environment, now);
+    if (s().numerics.reproducible) throw UserError("{}: the bits would differ; set numerics.reproducible = false to go on", text);
+    log_ << "note: " << text << "\n";
+  }
+
+  void WriteTimeline() {
+    if (outcome_.timeline.events.empty()) return;
+    const auto file = [&](std::string_view name) { return directory_.path + "/" + std::string(name); };
+    report::SaveTimeline(file(report::kMeasuredTimelineFile), outcome_.timeline);
+    WriteFileAtomically(file(report::kTraceFile), report::ChromeTrace({&outcome_.timeline}), true);
+    report::SvgOptions svg;
+    svg.step = outcome_.timeline.events.front().step;
+    WriteFileAtomically(file(report::kDrawingFile), report::DrawSvg(outcome_.timeline, svg), true);
+  }
+
+  void PrintEnd() {
+    const double entropy = run_->text.unigram_entropy;
+    const runtime::StepReport& last = outcome_.last;
+    nlohmann::ordered_json summary = {{"run_dir", directory_.path}, {"steps", last.step + 1}, {"loss", last.result.verdict.loss},
+                                      {"unigram_entropy", entropy}, {"skipped_updates", skipped_}, {"checkpoint", checkpoint_},
+                                      {"seconds", SecondsSince(start_)}, {"first_step_seconds", first_step_seconds_}};
+    for (const memory::Usage& usage : outcome_.usage) summary["peak_bytes"].push_back(usage.peak);
+    log_ << fmt::format("first step after {:.1f} s, {} steps in {:.1f} s\n", first_step_seconds_, outcome_.steps, SecondsSince(start_));
+    if (failure_.empty())
+      log_ << fmt::format("loss {:.4f} nats per token at step {}, {} the unigram entropy {:.4f}\n", last.result.verdict.loss, last.step + 1,
+                          last.result.verdict.loss < entropy ? "below" : "not below", entropy);
+    if (!checkpoint_.empty()) log_ << fmt::format("checkpoint: {}\n", checkpoint_);
+    if (failure_.empty() && s().train.sample_tokens > 0) {
+      const std::string text = Sample(run_->job.spec, run_->job.precision, outcome_.parameters, *run_->text.tokenizer, s().train.sample_prompt,
+                                      {.tokens = s().train.sample_tokens, .temperature = s().train.sample_temperature, .seed = run_->job.seed});
+      summary["sample"] = s().train.sample_prompt + text;
+      if (!json_) log_ << "--- sample ---\n" << s().train.sample_prompt << text << "\n--------------\n";
+    }
+    if (json_) {
+      out_ << summary.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+    } else {
+      report::ReportOptions options;
+      out_ << report::RunReportText(report::ReadRun(directory_.path), options);
+    }
+  }
+
+  std::ostream& out_;
+  std::ostream& log_;
+  const bool json_;
+  const Clock::time_point start_ = Clock::now();
+  LoadedSettings settings_;
+  std::unique_ptr<PreparedRun> run_;
+  RunDirectory directory_;
+  runtime::TrainOutcome outcome_;
+  std::string checkpoint_, failure_;
+  double first_step_seconds_ = 0;
+  int64_t skipped_ = 0, skipped_in_a_row_ = 0;
+};
+
+}  // namespace
+
+int RunTrain(const TrainOptions& options, std::ostream& out, std::ostream& log) { return TrainRun(options, out, log).Go(); }
+
+}  // namespace penstock::session
