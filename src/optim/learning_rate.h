@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "optim/config.h"
+#include "base/optimizer_config.h"
 
 namespace penstock::optim {
 

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "base/registry.h"
-#include "optim/config.h"
+#include "base/optimizer_config.h"
 
 namespace penstock::optim {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/config.h"
-#include "optim/config.h"
+#include "base/optimizer_config.h"
 #include "data/config.h"
 #include "model/family.h"
 

@@ -1,8 +1,6 @@
-#include "optim/config.h"
+#include "base/optimizer_config.h"
 
 
-#include "base/registry.h"
-#include "optim/optimizer.h"
 
 namespace penstock::optim {
 
@@ -14,7 +12,7 @@ void OptimizerConfig::Declare(config::Section& s) {
   const std::string sgd_text = "optimizer.name = 'sgd'";
   const std::string cosine_text = "optimizer.schedule = 'cosine'";
   s.Help("How parameters are updated. The learning rate counts applied updates: a skipped step does not advance it.");
-  s.String("name", &name, {.choices = Registry<Optimizer>::Names(), .help = "which optimizer"});
+  s.String("name", &name, {.choices = {"adamw", "sgd"}, .help = "which optimizer"});
   s.Real("lr", &lr, {.above = 0.0, .help = "learning rate after the warm-up"});
   s.String("schedule", &schedule,
            {.choices = {"constant", "cosine"}, .help = "how the learning rate goes on after the warm-up"});
