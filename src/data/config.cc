@@ -1,0 +1,122 @@
+#include "data/config.h"
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "data/corpus.h"
+#include "data/entropy.h"
+
+namespace penstock::data {
+namespace {
+
+// The tokens of the documents, each followed by the end-of-document token.
+TokenStream Encode(const std::vector<Document>& documents, const Tokenizer& tokenizer) {
+  TokenStream stream(tokenizer.vocabulary());
+  for (const Document& document : documents) {
+    stream.Append(tokenizer.Encode(document.text));
+    stream.Append(tokenizer.end_of_document());
+  }
+  return stream;
+}
+
+// Moves about `fraction` of the bytes off the end of `documents`, whole documents where there are several.
+std::vector<Document> SplitTail(std::vector<Document>& documents, int64_t bytes, double fraction) {
+  const auto wanted = static_cast<int64_t>(static_cast<double>(bytes) * fraction);
+  std::vector<Document> tail;
+  if (documents.size() == 1) {
+    std::string& text = documents[0].text;
+    size_t cut = text.size() - static_cast<size_t>(wanted);
+    if (const size_t line_end = text.find('\n', cut); line_end != std::string::npos && line_end + 1 < text.size())
+      cut = line_end + 1;
+    tail.push_back({documents[0].name, text.substr(cut)});
+    text.resize(cut);
+    return tail;
+  }
+  size_t first = documents.size();
+  for (int64_t moved = 0; first > 1 && moved < wanted; --first)
+    moved += static_cast<int64_t>(documents[first - 1].text.size());
+  tail.assign(std::make_move_iterator(documents.begin() + static_cast<ptrdiff_t>(first)),
+              std::make_move_iterator(documents.end()));
+  documents.resize(first);
+  return tail;
+}
+
+}  // namespace
+
+void DataConfig::Declare(config::Section& s) {
+  const auto is_text = [this] { return source == "text"; };
+  const std::string text_only = "data.source = 'text'";
+  s.Help("What the model reads, and in which order. The order of samples depends on the seed and the step alone.");
+  s.String("source", &source, {.choices = {"python-stdlib", "text"},
+                               .help = "the Python standard library's sources on this machine, or text at data.path"});
+  s.String("path", &path, {.help = "a text file, or a folder searched for files", .required = true,
+                           .only_if = is_text, .only_if_text = text_only});
+  s.StringList("include", &include, {.help = "globs of the files of a folder to read, e.g. [\"*.txt\", \"docs/**\"]",
+                                     .only_if = is_text, .only_if_text = text_only});
+  s.StringList("exclude", &exclude, {.help = "globs of files to leave out all the same", .only_if = is_text,
+                                     .only_if_text = text_only});
+  s.Bytes("max_bytes", &max_bytes, {.min = 1, .help = "read documents in order of path up to this size"});
+  s.String("tokenizer", &tokenizer, {.choices = {"bytes"}, .help = "how text becomes tokens; bytes: one each, 256 ids"});
+  s.Int("sequence", &sequence, {.min = 1, .max = 1 << 24, .help = "length of a sample", .unit = "tokens"});
+  s.Int("masked_prefix", &masked_prefix,
+        {.min = 0, .help = "labels of the first tokens of a sample that do not count in the loss", .unit = "tokens"});
+  s.Bool("keep_short_window", &keep_short_window, {.help = "keep the last sample of the text although it is shorter"});
+  s.Real("validation_fraction", &validation_fraction,
+         {.min = 0.0, .max = 0.9, .help = "share of the text, at its end, that is held back from training"});
+  s.Bool("shuffle", &shuffle, {.help = "visit samples in a new order each epoch, given by train.seed"});
+  s.Bool("ragged", &ragged, {.help = "allow micro-batches of unequal size when the batch does not divide"});
+  s.Enum("last_batch", &last_batch,
+         {{"wrap", LastBatch::kWrap}, {"drop", LastBatch::kDrop}, {"ragged", LastBatch::kRagged}},
+         {.help = "the last batch of an epoch: filled from the next epoch, left out, or short"});
+  s.Require({"sequence", "masked_prefix"}, [this]() -> std::string {
+    return masked_prefix < sequence ? "" : "the masked prefix covers the whole sample, no label would count";
+  });
+}
+
+BatchOptions DataConfig::MakeBatchOptions(int64_t batch, int64_t micro_batch, uint64_t seed) const {
+  BatchOptions options;
+  options.batch = batch;
+  options.micro_batch = micro_batch;
+  options.allow_ragged = ragged;
+  options.last_batch = last_batch;
+  options.shuffle = shuffle;
+  options.seed = seed;
+  return options;
+}
+
+std::shared_ptr<const Tokenizer> MakeTokenizer(const std::string& name) {
+  if (name == "bytes") return std::make_shared<ByteTokenizer>();
+  throw UserError("there is no tokenizer '{}'; known: bytes", name);
+}
+
+TextData LoadTextData(const DataConfig& config) {
+  Corpus corpus = config.source == "text"
+                      ? LoadText(config.path, {config.include, config.exclude, config.max_bytes})
+                      : LoadPythonLibrary(config.max_bytes);
+  TextData out;
+  out.tokenizer = MakeTokenizer(config.tokenizer);
+  out.documents = static_cast<int64_t>(corpus.documents.size());
+  out.bytes = corpus.bytes;
+  out.skipped_documents = corpus.skipped_documents;
+  if (out.skipped_documents > 0)
+    log::Warning("data: {} of {} documents are left out, the text is cut at data.max_bytes = {}",
+                 out.skipped_documents, out.skipped_documents + out.documents, FormatBytes(config.max_bytes));
+
+  const WindowOptions windows{config.sequence, config.masked_prefix, config.keep_short_window};
+  if (config.validation_fraction > 0) {
+    const std::vector<Document> tail = SplitTail(corpus.documents, corpus.bytes, config.validation_fraction);
+    try {
+      out.validation = std::make_shared<TextWindows>(Encode(tail, *out.tokenizer), windows);
+    } catch (const UserError& error) {
+      throw UserError("validation part ({} of the text, data.validation_fraction = {}): {}",
+                      FormatBytes(static_cast<int64_t>(tail.empty() ? 0 : tail[0].text.size())),
+                      config.validation_fraction, error.what());
+    }
+  }
+  TokenStream stream = Encode(corpus.documents, *out.tokenizer);
+  out.unigram_entropy = UnigramEntropy(stream);
+  out.train = std::make_shared<TextWindows>(std::move(stream), windows);
+  return out;
+}
+
+}  // namespace penstock::data

@@ -1,0 +1,128 @@
+#include "data/corpus.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/units.h"
+#include "base/utf8.h"
+
+namespace penstock::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool Matches(std::string_view pattern, std::string_view path) {
+  if (pattern.empty()) return path.empty();
+  if (pattern.front() == '*') {
+    const bool any = pattern.substr(0, 2) == "**";
+    const std::string_view rest = pattern.substr(any ? 2 : 1);
+    for (size_t i = 0;; ++i) {
+      if (Matches(rest, path.substr(i))) return true;
+      if (i == path.size() || (path[i] == '/' && !any)) return false;
+    }
+  }
+  if (path.empty()) return false;
+  if (pattern.front() != path.front() && (pattern.front() != '?' || path.front() == '/')) return false;
+  return Matches(pattern.substr(1), path.substr(1));
+}
+
+bool Wanted(const CorpusOptions& options, const std::string& path) {
+  const auto matches = [&](const std::string& pattern) { return GlobMatches(pattern, path); };
+  return std::any_of(options.include.begin(), options.include.end(), matches) &&
+         std::none_of(options.exclude.begin(), options.exclude.end(), matches);
+}
+
+struct Found {
+  std::string name;  // relative
+  std::string path;
+  int64_t bytes = 0;
+};
+
+std::vector<Found> FindFiles(const std::string& folder, const CorpusOptions& options) {
+  std::vector<Found> found;
+  std::error_code error;
+  fs::recursive_directory_iterator it(folder, error);
+  for (; !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
+    std::error_code missing;  // a link that leads nowhere is not a file
+    if (!it->is_regular_file(missing)) continue;
+    const std::string name = it->path().lexically_relative(folder).generic_string();
+    if (!Wanted(options, name)) continue;
+    const auto bytes = static_cast<int64_t>(it->file_size(error));
+    if (error) break;
+    if (bytes > 0) found.push_back({name, it->path().string(), bytes});
+  }
+  if (error) throw WorldError(fmt::format("cannot list the folder '{}': {}", folder, error.message()));
+  std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.name < b.name; });
+  return found;
+}
+
+constexpr std::string_view kBinaryHint =
+    "; narrow data.include, for example to [\"*.txt\"], or name it in data.exclude";
+
+std::string ReadText(const std::string& path, std::string_view hint) {
+  std::string text = ReadFile(path);
+  const std::string why = WhyNotText(text);
+  if (!why.empty()) throw UserError("'{}' is not text: {}{}", path, why, hint);
+  return text;
+}
+
+}  // namespace
+
+bool GlobMatches(std::string_view pattern, std::string_view path) {
+  if (pattern.find('/') == std::string_view::npos) path = path.substr(path.rfind('/') + 1);
+  return Matches(pattern, path);
+}
+
+std::string WhyNotText(std::string_view bytes) {
+  if (const size_t at = bytes.find('\0'); at != std::string_view::npos)
+    return fmt::format("it has NUL bytes (the first at {})", at);
+  size_t strange = 0;
+  for (size_t i = 0; i < bytes.size();) {
+    const size_t n = Utf8Length(bytes.substr(i, 4));
+    const auto c = static_cast<unsigned char>(bytes[i]);
+    const bool control = (c < 0x20 && (c < '\b' || c > '\r') && c != 0x1b) || c == 0x7f;
+    strange += n == 0 || control;
+    i += std::max<size_t>(n, 1);
+  }
+  if (strange * 10 <= bytes.size()) return "";
+  return fmt::format("{} of its {} bytes are control characters or no UTF-8", strange, bytes.size());
+}
+
+Corpus LoadText(const std::string& path, const CorpusOptions& options) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status))
+    throw UserError("the corpus '{}' is not there; give a text file, a folder of them, or data.source = 'python-stdlib'",
+                    path);
+  Corpus corpus;
+  if (!fs::is_directory(status)) {
+    const std::string name = fs::path(path).filename().string();
+    corpus.documents.push_back({name, ReadText(path, "; give a text file")});
+    corpus.bytes = static_cast<int64_t>(corpus.documents[0].text.size());
+    if (corpus.bytes > options.max_bytes)
+      throw UserError("'{}' has {}, more than data.max_bytes allows ({}); raise it", path, FormatBytes(corpus.bytes),
+                      FormatBytes(options.max_bytes));
+    if (corpus.bytes == 0) throw UserError("the corpus '{}' is empty", path);
+    return corpus;
+  }
+  const std::vector<Found> found = FindFiles(path, options);
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (corpus.bytes + found[i].bytes > options.max_bytes) {
+      corpus.skipped_documents = static_cast<int64_t>(found.size() - i);
+      break;
+    }
+    corpus.documents.push_back({found[i].name, ReadText(found[i].path, kBinaryHint)});
+    corpus.bytes += static_cast<int64_t>(corpus.documents.back().text.size());
+  }
+  if (found.empty())
+    throw UserError("the folder '{}' has no file with text in it that data.include names and data.exclude does not",
+                    path);
+  if (corpus.documents.empty())
+    throw UserError("'{}' has {}, more than data.max_bytes allows ({}); raise it", found[0].path,
+                    FormatBytes(found[0].bytes), FormatBytes(options.max_bytes));
+  return corpus;
+}
+
+}  // namespace penstock::data
