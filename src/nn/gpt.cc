@@ -25,36 +25,36 @@ using at::Tensor;
 // Hands out a layer's parameters in order, holding each against its spec.
 class Parameters {
  public:
-  Parameters(std::span<const Tensor> tensors, const model::ModelSpec& spec, const model::LayerSpec& layer)
-      : tensors_(tensors), spec_(spec), layer_(layer) {
-    PENSTOCK_CHECK(tensors.size() == layer.parameters.size(), "layer {} takes {} parameters, got {}", layer.path,
-                   layer.parameters.size(), tensors.size());
+  Parameters(std::span<const Tensor> tensors, std::span<const model::ParameterSpec> specs, const std::string& layer)
+      : tensors_(tensors), specs_(specs) {
+    PENSTOCK_CHECK(tensors.size() == specs.size(), "layer {} takes {} parameters, got {}", layer, specs.size(),
+                   tensors.size());
   }
   const Tensor& Next() {
-    const model::ParameterSpec& parameter = spec_.parameters[layer_.parameters[next_]];
+    const model::ParameterSpec& spec = specs_[next_];
     const Tensor& tensor = tensors_[next_++];
-    PENSTOCK_CHECK(tensor.sizes() == at::IntArrayRef(parameter.shape), "{} has another shape than the model says",
-                   parameter.name);
+    PENSTOCK_CHECK(tensor.sizes() == at::IntArrayRef(spec.shape), "{} has another shape than the model says", spec.name);
     return tensor;
   }
 
  private:
   std::span<const Tensor> tensors_;
-  const model::ModelSpec& spec_;
-  const model::LayerSpec& layer_;
+  std::span<const model::ParameterSpec> specs_;
   size_t next_ = 0;
 };
 
 class GptLayer : public Layer {
  public:
   GptLayer(const model::ModelSpec& spec, int index)
-      : spec_(spec), config_(std::any_cast<const GptConfig&>(spec.config)), index_(index) {}
+      : layer_(spec.layers[index]), config_(std::any_cast<const GptConfig&>(spec.config)) {
+    for (const int parameter : layer_.parameters) parameters_.push_back(spec.parameters[parameter]);
+  }
 
  protected:
   const GptConfig& config() const { return config_; }
-  const model::LayerSpec& layer() const { return spec_.layers[index_]; }
+  const std::string& path() const { return layer_.path; }
   bool gpt2() const { return config_.family == "gpt2"; }
-  Parameters Take(std::span<const Tensor> parameters) const { return Parameters(parameters, spec_, layer()); }
+  Parameters Take(std::span<const Tensor> parameters) const { return Parameters(parameters, parameters_, path()); }
 
   Tensor Norm(const Tensor& x, Parameters& parameters) const {
     const Tensor& weight = parameters.Next();
@@ -63,20 +63,21 @@ class GptLayer : public Layer {
 
   const Tensor& OnlyInput(std::span<const Tensor> inputs) const {
     PENSTOCK_CHECK(inputs.size() == 1 && inputs[0].dim() == 3 && inputs[0].size(2) == config_.hidden,
-                   "layer {} takes one tensor [batch, length, {}]", layer().path, config_.hidden);
+                   "layer {} takes one tensor [batch, length, {}]", path(), config_.hidden);
     return inputs[0];
   }
 
  private:
-  const model::ModelSpec spec_;  // a copy: layers may outlive the spec they were built from
+  // Copies: layers may outlive the spec they were built from.
+  const model::LayerSpec layer_;
   const GptConfig config_;
-  const int index_;
+  std::vector<model::ParameterSpec> parameters_;
 };
 
 class Embed final : public GptLayer {
  public:
   Embed(const model::ModelSpec& spec, int index)
-      : GptLayer(spec, index), site_(DropoutSite(layer().path, "out")) {}
+      : GptLayer(spec, index), site_(DropoutSite(path(), "out")) {}
 
   std::vector<Tensor> Forward(std::span<const Tensor> inputs, std::span<const Tensor> given,
                               const LayerContext& context) const override {
@@ -98,9 +99,9 @@ class Block final : public GptLayer {
  public:
   Block(const model::ModelSpec& spec, int index)
       : GptLayer(spec, index),
-        attention_site_(DropoutSite(layer().path, "attention")),
-        probability_site_(DropoutSite(layer().path, "probabilities")),
-        mlp_site_(DropoutSite(layer().path, "mlp")) {
+        attention_site_(DropoutSite(path(), "attention")),
+        probability_site_(DropoutSite(path(), "probabilities")),
+        mlp_site_(DropoutSite(path(), "mlp")) {
     if (!gpt2()) rope_ = GetRopeTable(config().context, config().head_dim(), config().rope_base);
   }
 
