@@ -138,7 +138,6 @@ void AttentionBits() {
   fmt::print("\nSDPA (causal, forward and all gradients): equal bits?\n");
   for (const auto& [type, name] : {std::pair{at::kFloat, "fp32"}, {at::kDouble, "fp64"}}) {
     for (const int64_t t : {16, 17, 250, 512}) {
-      const at::IntArrayRef shape = {4, 4, t, 32};
       const Tensor q = Values({4, 4, t, 32}, type, 1), k = Values({4, 4, t, 32}, type, 2);
       const Tensor v = Values({4, 4, t, 32}, type, 3), g = Values({4, 4, t, 32}, type, 4);
       const Attention first = RunAttention(q, k, v, g);
@@ -165,7 +164,7 @@ void AttentionBits() {
       two = first == results[0] && first == results[1];
       const Tensor reference = std::get<0>(at::_scaled_dot_product_attention_math(
           q.to(at::kDouble), k.to(at::kDouble), v.to(at::kDouble), {}, 0.0, true));
-      Line(fmt::format("  {} T = {}", name, shape[2]),
+      Line(fmt::format("  {} T = {}", name, t),
            fmt::format("rerun {}, offset 1..16 {}, two ranks {}, threads 1 = 2 {}, batch cut {}, error {:.1e}", Word(rerun),
                        Word(shifted), Word(two), Word(threads), Word(cut),
                        (first.out.to(at::kDouble) - reference).abs().max().item<double>()));
