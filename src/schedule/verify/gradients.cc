@@ -27,6 +27,7 @@ class Checker {
     is_reduce_ = FindOp(ops::kReduce);
     is_sum_ = FindOp(ops::kSumUses);
     is_norm_ = FindOp(ops::kNorm);
+    is_gather_ = FindOp(ops::kGatherStatistics);
   }
 
   void Rank(int rank) {
@@ -60,43 +61,63 @@ class Checker {
     const Key& key = action.key;
     const int u = key.unit.stage;
     if (action.guard >= 0) CheckGuard(action, i);
+    CheckRanks(action, i);
     if (key.kind == Kind::check) {
       check_of_.emplace(key.part, i);
     } else if (key.kind == Kind::update) {
       CheckUpdate(action, i);
     } else if (key.op == is_norm_ && key.kind == Kind::task) {
-      if (const auto reason = NotFinal(u, i)) Early(FaultCode::updated_too_early, action, i, *reason);
+      if (const auto reason = NotFinal(u, i)) Add(FaultCode::updated_too_early, action, i, *reason);
     } else if (key.op == is_reduce_ && key.kind == Kind::collective) {
       int& reduced = reduced_[first_use_[u] + key.part];
-      if (const auto reason = Incomplete(u, key.part, i)) Early(FaultCode::reduced_too_early, action, i, *reason);
-      if (reduced >= 0) Early(FaultCode::duplicate_compute, action, i, "the same use was reduced before");
-      if (summed_[u] >= 0) Early(FaultCode::reduced_too_early, action, i, "the uses of the unit were summed before it");
+      if (const auto reason = Incomplete(u, key.part, i)) Add(FaultCode::reduced_too_early, action, i, *reason);
+      if (reduced >= 0) Add(FaultCode::duplicate_compute, action, i, "the same use was reduced before");
+      if (summed_[u] >= 0) Add(FaultCode::reduced_too_early, action, i, "the uses of the unit were summed before it");
       reduced = i;
     } else if (key.op == is_sum_ && key.kind == Kind::collective) {
       for (size_t use = 0; use < s_.holders.units[u].uses.size(); ++use)
         if (const auto reason = NotReduced(u, static_cast<int>(use), i))
-          Early(FaultCode::reduced_too_early, action, i, *reason);
-      if (summed_[u] >= 0) Early(FaultCode::duplicate_compute, action, i, "the uses were summed before");
+          Add(FaultCode::reduced_too_early, action, i, *reason);
+      if (summed_[u] >= 0) Add(FaultCode::duplicate_compute, action, i, "the uses were summed before");
       summed_[u] = i;
+    }
+  }
+
+  void CheckRanks(const Action& action, int i) {
+    const Key& key = action.key;
+    const int u = key.unit.stage;
+    const auto& units = s_.holders.units;
+    if (key.kind == Kind::update || (key.kind == Kind::task && key.op == is_norm_)) {
+      if (!Here(units[u].group)) Add(FaultCode::route, action, i, "the rank does not hold the unit");
+    } else if (key.kind == Kind::collective) {
+      const auto& ranks = s_.groups[action.peer_or_group];
+      if (key.op == is_reduce_ && ranks != s_.groups[units[u].uses[key.part].group]) {
+        Add(FaultCode::route, action, i, fmt::format("the use is held by group {}", units[u].uses[key.part].group));
+      } else if (key.op == is_sum_ && ranks != s_.groups[units[u].group]) {
+        Add(FaultCode::route, action, i, fmt::format("the unit is held by group {}", units[u].group));
+      } else if (key.op == is_gather_ && static_cast<int>(ranks.size()) != s_.num_ranks()) {
+        Add(FaultCode::route, action, i,
+              fmt::format("the statistics of {} of {} ranks are gathered", ranks.size(), s_.num_ranks()));
+      }
     }
   }
 
   void CheckUpdate(const Action& action, int i) {
     const int u = action.key.unit.stage;
-    if (const auto reason = NotFinal(u, i)) Early(FaultCode::updated_too_early, action, i, *reason);
+    if (const auto reason = NotFinal(u, i)) Add(FaultCode::updated_too_early, action, i, *reason);
     if (action.guard < 0 && last_check_ > i)
-      Early(FaultCode::updated_too_early, action, i, "the check of the step comes after it");
-    if (++updates_[u] == 2) Early(FaultCode::duplicate_compute, action, i, "the unit was updated before");
+      Add(FaultCode::updated_too_early, action, i, "the check of the step comes after it");
+    if (++updates_[u] == 2) Add(FaultCode::duplicate_compute, action, i, "the unit was updated before");
   }
 
   void CheckGuard(const Action& action, int i) {
     if (check_of_.count(action.guard)) return;
     const bool update = action.key.kind == Kind::update;
-    Early(update ? FaultCode::updated_too_early : FaultCode::malformed, action, i,
+    Add(update ? FaultCode::updated_too_early : FaultCode::malformed, action, i,
           fmt::format("no check sets predicate {} before it", action.guard));
   }
 
-  void Early(FaultCode code, const Action& action, int i, const std::string& reason) {
+  void Add(FaultCode code, const Action& action, int i, const std::string& reason) {
     faults_.Add(code, {rank_, i}, "'{}' on rank {} (action {}): {}", ToString(action), rank_, i, reason);
   }
 
@@ -127,7 +148,7 @@ class Checker {
   const Schedule& s_;
   const VerifyOptions& options_;
   Faults& faults_;
-  OpId is_reduce_ = kNoOp, is_sum_ = kNoOp, is_norm_ = kNoOp;
+  OpId is_reduce_ = kNoOp, is_sum_ = kNoOp, is_norm_ = kNoOp, is_gather_ = kNoOp;
   std::vector<std::vector<int>> held_;  // [rank] units
   std::vector<int> first_use_;          // [unit] in reduced_
   // Of the rank in work: indices in its list, -1 where there is none (yet).

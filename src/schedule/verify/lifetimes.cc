@@ -74,8 +74,11 @@ class Walk {
     }
   }
   int64_t BytesOf(const BufferId& id) const {
-    if (id.buffer_class == BufferClass::boundary) return edge_bytes_[id.part];
-    if (id.buffer_class == BufferClass::gradient) return unit_bytes_[id.unit.stage];
+    const auto at = [](const std::vector<int64_t>& bytes, int i) {
+      return i >= 0 && i < static_cast<int>(bytes.size()) ? bytes[i] : 0;
+    };
+    if (id.buffer_class == BufferClass::boundary) return at(edge_bytes_, id.part);
+    if (id.buffer_class == BufferClass::gradient) return at(unit_bytes_, id.unit.stage);
     return 0;
   }
 

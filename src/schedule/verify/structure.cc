@@ -117,6 +117,9 @@ class Checker {
     if (static_cast<int>(key.kind) >= kKindCount || key.op > num_operators_)
       return BadAt(ref, "action {} of rank {} has kind {} and operator {}, which do not exist", ref.index, ref.rank,
                    static_cast<int>(key.kind), key.op);
+    if (key.unit.component != 0)
+      return BadAt(ref, "'{}' on rank {} names component {}; there is one, component 0", ToString(key), ref.rank,
+                   key.unit.component);
     const bool needs_op = !IsComputeKind(key.kind) && key.kind != Kind::update;
     if (needs_op != (key.op != kNoOp))
       return BadAt(ref, "'{}' on rank {} {} an operator", ToString(key), ref.rank, needs_op ? "needs" : "does not take");
