@@ -1,0 +1,19 @@
+// src/report/chrome_trace.h
+//
+// Timelines in the Chrome trace event format (JSON object form), which chrome://tracing and Perfetto open. One process
+// per rank and timeline ("predicted rank 0", "measured rank 0"), one thread per stream (channels: per peer, queues: per
+// group), an arrow from each send to its receive, and a counter of live bytes by class. Times in microseconds.
+// Source: "Trace Event Format", Google, the phases X, s, f, C and M.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "schedule/timeline.h"
+
+namespace penstock::report {
+
+// Names of the lanes are the titles of the timelines.
+std::string ChromeTrace(const std::vector<const schedule::Timeline*>& timelines);
+
+}  // namespace penstock::report

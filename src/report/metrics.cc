@@ -1,0 +1,84 @@
+#include "report/metrics.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "report/json_text.h"
+
+namespace penstock::report {
+namespace {
+
+using Json = nlohmann::json;
+
+// Throws Json::exception when a field is missing or of another type.
+StepMetrics FromJson(const Json& line) {
+  const auto number = [](const Json& value) {
+    return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
+  };
+  StepMetrics m;
+  m.step = line.at("step").get<int64_t>();
+  m.loss = number(line.at("loss"));
+  if (line.contains("grad_norm")) m.grad_norm = number(line.at("grad_norm"));
+  m.learning_rate = number(line.at("lr"));
+  m.tokens = line.at("tokens").get<int64_t>();
+  m.seconds = number(line.at("seconds"));
+  m.tokens_per_second = number(line.at("tokens_per_second"));
+  m.applied = line.at("applied").get<bool>();
+  if (line.contains("peak_bytes")) m.peak_bytes = line.at("peak_bytes").get<std::vector<int64_t>>();
+  return m;
+}
+
+}  // namespace
+
+std::string PrintMetrics(const StepMetrics& m) {
+  std::string line = fmt::format("{{\"step\":{},\"loss\":{}", m.step, JsonNumber(m.loss));
+  if (m.grad_norm) line += fmt::format(",\"grad_norm\":{}", JsonNumber(*m.grad_norm));
+  line += fmt::format(",\"lr\":{},\"tokens\":{},\"tokens_per_second\":{},\"seconds\":{},\"applied\":{}", JsonNumber(m.learning_rate),
+                      m.tokens, JsonNumber(m.tokens_per_second), JsonNumber(m.seconds), m.applied);
+  if (!m.peak_bytes.empty()) {
+    line += ",\"peak_bytes\":[";
+    for (size_t r = 0; r < m.peak_bytes.size(); ++r) line += fmt::format("{}{}", r == 0 ? "" : ",", m.peak_bytes[r]);
+    line += "]";
+  }
+  return line + "}";
+}
+
+std::vector<StepMetrics> ReadMetrics(const std::string& path, FileSystem& files) {
+  std::vector<StepMetrics> steps;
+  if (!files.Exists(path)) return steps;
+  const std::string text = ReadFile(path, files);
+  int line_number = 0;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = text.find('\n', at);
+    if (end == std::string::npos) break;  // cut while it was written
+    ++line_number;
+    try {
+      steps.push_back(FromJson(Json::parse(text.begin() + at, text.begin() + end)));
+    } catch (const Json::exception& e) {
+      throw UserError("{}:{}: this is not the line of a step ({})", path, line_number, e.what());
+    }
+    at = end + 1;
+  }
+  return steps;
+}
+
+MetricsWriter::MetricsWriter(const std::string& path, int64_t first_step, FileSystem& files) {
+  std::string kept;
+  for (const StepMetrics& m : ReadMetrics(path, files))
+    if (m.step < first_step) kept += PrintMetrics(m) + "\n";
+  // The open file keeps its identity through the rename, so that the old one is there until the new one is complete.
+  const std::string temporary = path + ".new";
+  file_ = files.Create(temporary);
+  file_->Append(kept);
+  file_->Sync();
+  files.Rename(temporary, path, /*overwrite=*/true);
+  files.SyncFolder(FolderOf(path));
+}
+
+void MetricsWriter::Write(const StepMetrics& metrics) { file_->Append(PrintMetrics(metrics) + "\n"); }
+
+}  // namespace penstock::report

@@ -1,0 +1,18 @@
+// src/report/run_files.h
+//
+// What lies in the directory of a run, by name. The session writes them, `penstock report` reads them; any but the
+// first may be missing.
+#pragma once
+
+#include <string_view>
+
+namespace penstock::report {
+
+inline constexpr std::string_view kMetricsFile = "metrics.jsonl";                        // report/metrics.h
+inline constexpr std::string_view kScheduleFile = "schedule.txt";                        // schedule/text.h
+inline constexpr std::string_view kMeasuredTimelineFile = "timeline_measured.jsonl";     // report/timeline_io.h
+inline constexpr std::string_view kPredictedTimelineFile = "timeline_predicted.jsonl";   // report/timeline_io.h
+inline constexpr std::string_view kTraceFile = "trace.json";                             // report/chrome_trace.h
+inline constexpr std::string_view kDrawingFile = "timeline.svg";                         // report/svg.h
+
+}  // namespace penstock::report
