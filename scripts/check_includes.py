@@ -112,7 +112,9 @@ def check_own(src, where, module, table, runs, header):
     if other not in table[module][1]:
         return [f"{where}: '{module}' may not include '{other}' (src/modules.txt allows: "
                 f"{' '.join(table[module][1]) or 'nothing'})"]
-    if "/" in rest:
+    # The run/ folders of the commands are the libtorch half of these modules, not their private part.
+    between_runs = runs and table[module][0] == table[other][0] == "commands" and re.fullmatch(r"run/[^/]+", rest)
+    if "/" in rest and not between_runs:
         return [f'{where}: "{header}" is private to \'{other}\'; include what is in src/{other}/ itself']
     if table[other][0] == "libtorch" and not runs:
         return [f"{where}: \"{header}\" needs libtorch, and '{module}' builds without it outside {module}/run/"]

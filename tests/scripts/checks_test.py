@@ -74,6 +74,13 @@ class Includes(Tree):
     def test_private_folder(self):
         self.expect(check_includes, {"src/runtime/x.cc": '#include "comm/threads/box.h"\n'}, "is private to 'comm'")
 
+    def test_run_folders_of_commands_see_each_other(self):
+        table = TABLE + "cli : base session\n"
+        planted = {"src/session/run/train.h": "#pragma once\n", "src/cli/run/train.cc": '#include "session/run/train.h"\n'}
+        self.assertEqual(self.errors(check_includes, planted, table=table), [])
+        self.expect(check_includes, {"src/session/run/train.h": "#pragma once\n",
+                                     "src/cli/train.cc": '#include "session/run/train.h"\n'}, "is private", table=table)
+
     def test_header_that_does_not_exist(self):
         self.expect(check_includes, {"src/base/x.cc": '#include "base/none.h"\n'}, "does not exist")
 
