@@ -196,8 +196,7 @@ class TrainRun {
     if (json_) {
       out_ << summary.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
     } else {
-      report::ReportOptions options;
-      out_ << report::RunReportText(report::ReadRun(directory_.path), options);
+      out_ << report::ReadRun(directory_.path).ToText();
     }
   }
 
