@@ -234,6 +234,19 @@ TEST(Config, ResolvedTextLoadsToTheSameValues) {
   EXPECT_NE(resolved.find("# momentum = 0.9"), std::string::npos) << resolved;
 }
 
+TEST(Config, ResolvedTextIsTomlWhateverTheOrigin) {
+  std::string accents;
+  for (int i = 0; i < 100; ++i) accents += "\u00e9";
+  Example values;
+  Config config;
+  values.Declare(config);
+  config.LoadText("[train]\nsteps = 4\n", "caf\xe9\n.toml");
+  config.Set("model.name=x" + accents);  // is cut in the comment, between two characters
+  config.Set("model.block.depth= 3");
+  config.Finish();
+  EXPECT_EQ(Loaded(config.ResolvedToml()).values.name, "x" + accents);
+}
+
 TEST(Config, JsonNestsSections) {
   const Loaded l("[train]\nsteps = 4\n");
   const nlohmann::ordered_json json = l.config.Json();

@@ -67,12 +67,6 @@ std::string Cell(std::string_view text) {
   return out;
 }
 
-std::string OneLine(std::string text) {
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
-  return text;
-}
-
 }  // namespace
 
 std::string TomlValue(const Value& value) {
@@ -112,7 +106,7 @@ std::string Config::ResolvedToml() const {
         note += fmt::format("; set at {}", key->where);
         if (!key->required) note += fmt::format(", default {}", TomlValue(key->default_value));
       }
-      out += fmt::format("{:<32}  # {}\n", assignment, OneLine(note));
+      out += fmt::format("{:<32}  # {}\n", assignment, Printable(note, 1000));
     }
   }
   return out;

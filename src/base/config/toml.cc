@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "base/utf8.h"
 
 namespace penstock::config {
 // A precondition inside the library did not hold: malformed text that its parser lets through too far (found by the
@@ -128,13 +129,17 @@ Node ParseToml(std::string_view text, const std::string& name) {
 
 std::string Printable(std::string_view text, size_t limit) {
   std::string out;
-  for (const char c : text.substr(0, limit)) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
-      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  size_t at = 0;
+  while (at < text.size() && at < limit) {
+    const size_t length = Utf8Length(text.substr(at, 4));
+    const auto c = static_cast<unsigned char>(text[at]);
+    if (length == 0 || c < 0x20 || c == 0x7f)
+      out += fmt::format("\\x{:02x}", c);
     else
-      out += c;
+      out += text.substr(at, length);
+    at += std::max<size_t>(length, 1);
   }
-  if (text.size() > limit) out += "...";
+  if (at < text.size()) out += "...";
   return out;
 }
 

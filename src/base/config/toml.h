@@ -31,7 +31,7 @@ Node ParseToml(std::string_view text, const std::string& name);
 
 // A short printable form of a value, for messages.
 std::string Shown(const Node& node);
-// Text with control characters escaped and cut to `limit` bytes, for messages.
+// Text with control characters and what is no UTF-8 escaped, cut after about `limit` bytes: for messages and comments.
 std::string Printable(std::string_view text, size_t limit = 60);
 
 }  // namespace penstock::config
