@@ -19,8 +19,9 @@ at::Tensor Output(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
 }
 
 struct LinearFunction : torch::autograd::Function<LinearFunction> {
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
-                            int64_t precision) {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const at::Tensor& weight,
+                            const std::optional<at::Tensor>& given_bias, int64_t precision) {
+    const at::Tensor bias = given_bias.value_or(at::Tensor());
     const auto p = static_cast<Precision>(precision);
     const at::Tensor operand = Operand(Rows(x), p);
     ctx->save_for_backward({operand, weight, bias});
@@ -66,7 +67,9 @@ LinearGrads LinearWeightHalf(const at::Tensor& grad_output, const at::Tensor& x,
 }
 
 at::Tensor Linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, Precision precision) {
-  return LinearFunction::apply(x, weight, bias, static_cast<int64_t>(precision));
+  // A missing bias has to be a missing optional: an undefined tensor argument is taken for a variable.
+  return LinearFunction::apply(x, weight, bias.defined() ? std::optional(bias) : std::nullopt,
+                               static_cast<int64_t>(precision));
 }
 
 }  // namespace penstock::nn

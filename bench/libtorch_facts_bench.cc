@@ -1,4 +1,4 @@
-// bench/libtorch_facts.cc
+// bench/libtorch_facts_bench.cc
 //
 // What this libtorch does on this machine, in one table: speed of matrix products and element-wise operations, thread
 // defaults, and which equalities of bits hold. docs/decisions.md ("libtorch 2.13: what we measured again") keeps a
