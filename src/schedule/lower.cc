@@ -22,7 +22,8 @@ constexpr int kMaxStages = 32767;  // edges are numbered by Key::part
 void CheckSpec(const LowerSpec& spec) {
   if (spec.data < 1 || spec.pipeline < 1 || spec.chunks < 1 || spec.micro_batches < 1)
     throw UserError(
-        "a mesh needs at least 1 replica, 1 pipeline position, 1 chunk and 1 micro-batch, not data {} x pipeline {} with "
+        "a mesh needs at least 1 replica, 1 pipeline position, 1 chunk and 1 micro-batch, not data {} x pipeline {} "
+        "with "
         "{} chunks and {} micro-batches",
         spec.data, spec.pipeline, spec.chunks, spec.micro_batches);
   if (int64_t{spec.pipeline} * spec.chunks > kMaxStages)
@@ -37,7 +38,8 @@ void CheckSpec(const LowerSpec& spec) {
   check_size("unit_bytes", spec.unit_bytes.size(), stages + spec.shared_parameters.size());
   for (const auto& uses : spec.shared_parameters) {
     if (uses.size() < 2) throw UserError("a shared parameter needs at least 2 uses, not {}", uses.size());
-    if (!std::is_sorted(uses.begin(), uses.end())) throw UserError("the stages that use a shared parameter must ascend");
+    if (!std::is_sorted(uses.begin(), uses.end()))
+      throw UserError("the stages that use a shared parameter must ascend");
     if (uses.back() >= stages)
       throw UserError("a shared parameter is used by stage {}, but the last stage is {}", uses.back(), stages - 1);
   }

@@ -17,11 +17,11 @@
 namespace penstock::schedule {
 
 struct LowerSpec {
-  int data = 1;            // replicas
-  int pipeline = 1;        // P
-  int chunks = 1;          // V
-  int micro_batches = 1;   // G, of the whole step
-  std::string placement;   // empty: the builder's default
+  int data = 1;           // replicas
+  int pipeline = 1;       // P
+  int chunks = 1;         // V
+  int micro_batches = 1;  // G, of the whole step
+  std::string placement;  // empty: the builder's default
   // Parameters used by several stages: for each the stages, ascending (tied embeddings: {0, S-1}).
   std::vector<std::vector<uint16_t>> shared_parameters;
   // Stages that have parameters of their own; empty: all.

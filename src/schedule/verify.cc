@@ -12,11 +12,14 @@
 namespace penstock::schedule {
 namespace {
 
-constexpr std::array<std::string_view, kFaultCodeCount> kFaultCodeNames = {
-    "malformed",           "route",           "missing compute",       "duplicate compute",
-    "unmatched message",   "reordered messages", "collective order",   "use before allocation",
-    "use after free",      "double free",     "double allocation",     "leak",
-    "reduced too early",   "updated too early", "missing update",      "deadlock"};
+constexpr std::array<std::string_view, kFaultCodeCount> kFaultCodeNames = {"malformed",         "route",
+                                                                           "missing compute",   "duplicate compute",
+                                                                           "unmatched message", "reordered messages",
+                                                                           "collective order",  "use before allocation",
+                                                                           "use after free",    "double free",
+                                                                           "double allocation", "leak",
+                                                                           "reduced too early", "updated too early",
+                                                                           "missing update",    "deadlock"};
 static_assert(static_cast<int>(FaultCode::deadlock) == kFaultCodeCount - 1);
 
 }  // namespace
@@ -42,7 +45,8 @@ VerifyReport Verify(const Schedule& schedule, const VerifyOptions& options) {
     const auto transport = static_cast<Transport>(t);
     report.transports[t] = verify::Replay(schedule, transport, numbering, meetings, hazards, edges);
     if (!report.transports[t].completes && schedule.contract.deadlock_free[t])
-      faults.Add(FaultCode::deadlock, {-1, -1}, "deadlock under {} transport: {}", Name(transport), report.transports[t].cycle);
+      faults.Add(FaultCode::deadlock, {-1, -1}, "deadlock under {} transport: {}", Name(transport),
+                 report.transports[t].cycle);
   }
   return report;
 }

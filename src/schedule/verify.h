@@ -20,9 +20,9 @@
 namespace penstock::schedule {
 
 enum class FaultCode : uint8_t {
-  malformed,           // indices out of range, empty schedule
-  route,               // compute on a rank the route does not name
-  missing_compute,     // a (stage, micro-batch) without forward, without backward, or with one half only
+  malformed,        // indices out of range, empty schedule
+  route,            // compute on a rank the route does not name
+  missing_compute,  // a (stage, micro-batch) without forward, without backward, or with one half only
   duplicate_compute,
   unmatched_message,   // a send without receive or the reverse
   reordered_messages,  // k-th send and k-th receive of a channel differ
@@ -32,8 +32,8 @@ enum class FaultCode : uint8_t {
   double_free,
   double_allocation,
   leak,
-  reduced_too_early,   // gradient reduced before its coverage is complete
-  updated_too_early,   // update before reduction, before all uses are summed, or before the check that guards it
+  reduced_too_early,  // gradient reduced before its coverage is complete
+  updated_too_early,  // update before reduction, before all uses are summed, or before the check that guards it
   missing_update,
   deadlock,
 };
@@ -43,7 +43,8 @@ std::string_view Name(FaultCode code);
 struct Fault {
   FaultCode code = FaultCode::malformed;
   ActionRef where{-1, -1};  // -1: no single action
-  std::string message;      // one sentence or more: what, where, and for deadlocks the cycle ("rank 0 waits at ... for ...")
+  std::string
+      message;  // one sentence or more: what, where, and for deadlocks the cycle ("rank 0 waits at ... for ...")
 };
 
 struct TransportVerdict {
@@ -67,7 +68,7 @@ struct RankPeak {
 };
 
 struct VerifyReport {
-  std::vector<Fault> faults;  // deadlocks appear here only for transports that the contract promises
+  std::vector<Fault> faults;    // deadlocks appear here only for transports that the contract promises
   int64_t faults_left_out = 0;  // found beyond VerifyOptions::max_faults
   std::array<TransportVerdict, kTransportCount> transports;
   std::vector<RankPeak> peaks;  // [rank]

@@ -11,18 +11,29 @@ class PostedOrder {
   explicit PostedOrder(int micro_batches) {
     s_.graph = StageGraph::Chain(4);
     s_.stage_options.resize(4);
-    s_.route = {.pipeline_size = 2, .placements = {{0, 1, 0, 1}}, .replica_of = ContiguousReplicas(micro_batches, 1),
-                .placement_of = {}, .overrides = {}};
+    s_.route = {.pipeline_size = 2,
+                .placements = {{0, 1, 0, 1}},
+                .replica_of = ContiguousReplicas(micro_batches, 1),
+                .placement_of = {},
+                .overrides = {}};
     s_.ranks.resize(2);
   }
   PostedOrder& F(int rank, int stage, int m) { return Add(rank, MakeCompute(Kind::forward, stage, m)); }
   PostedOrder& B(int rank, int stage, int m) { return Add(rank, MakeCompute(Kind::backward, stage, m)); }
   // Named as in the report, after the stage on this side: SEND_F of stage 2 goes to stage 3, RECV_F of stage 2 comes
   // from stage 1.
-  PostedOrder& SendF(int rank, int stage, int m) { return Message(rank, Kind::send, ops::kActivation, stage, stage, m); }
-  PostedOrder& RecvF(int rank, int stage, int m) { return Message(rank, Kind::recv, ops::kActivation, stage - 1, stage - 1, m); }
-  PostedOrder& SendB(int rank, int stage, int m) { return Message(rank, Kind::send, ops::kGradient, stage, stage - 1, m); }
-  PostedOrder& RecvB(int rank, int stage, int m) { return Message(rank, Kind::recv, ops::kGradient, stage + 1, stage, m); }
+  PostedOrder& SendF(int rank, int stage, int m) {
+    return Message(rank, Kind::send, ops::kActivation, stage, stage, m);
+  }
+  PostedOrder& RecvF(int rank, int stage, int m) {
+    return Message(rank, Kind::recv, ops::kActivation, stage - 1, stage - 1, m);
+  }
+  PostedOrder& SendB(int rank, int stage, int m) {
+    return Message(rank, Kind::send, ops::kGradient, stage, stage - 1, m);
+  }
+  PostedOrder& RecvB(int rank, int stage, int m) {
+    return Message(rank, Kind::recv, ops::kGradient, stage + 1, stage, m);
+  }
 
   VerifyReport Verified() const {
     VerifyOptions options;
@@ -57,7 +68,8 @@ TEST(IssueC1, FirstPostedOrder) {
   EXPECT_TRUE(Of(report, Transport::channelled).completes);
   EXPECT_FALSE(Of(report, Transport::blocking).completes);
   EXPECT_EQ(Of(report, Transport::blocking).cycle,
-            "rank 0 waits at 'send:activation 0.1 -> 1' for rank 1, which waits at 'send:activation 1.0 part 1 -> 0' for rank 0");
+            "rank 0 waits at 'send:activation 0.1 -> 1' for rank 1, which waits at 'send:activation 1.0 part 1 -> 0' "
+            "for rank 0");
   ASSERT_EQ(report.faults.size(), 1u) << report.ToString();
   EXPECT_EQ(report.faults[0].code, FaultCode::deadlock);
 }
@@ -70,7 +82,8 @@ TEST(IssueC1, SecondPostedOrder) {
   EXPECT_TRUE(Of(report, Transport::eager).completes);
   EXPECT_FALSE(Of(report, Transport::blocking).completes);
   EXPECT_EQ(Of(report, Transport::blocking).cycle,
-            "rank 0 waits at 'send:activation 0.2 -> 1' for rank 1, which waits at 'send:gradient 3.0 part 2 -> 0' for rank 0");
+            "rank 0 waits at 'send:activation 0.2 -> 1' for rank 1, which waits at 'send:gradient 3.0 part 2 -> 0' for "
+            "rank 0");
   // On channels of their own nothing waits in a ring; what is left is the message that nobody takes.
   EXPECT_EQ(Of(report, Transport::channelled).cycle,
             "rank 1 waits at 'send:gradient 3.1 part 2 -> 0' for rank 0, which never receives it");
@@ -84,7 +97,8 @@ TEST(IssueC3, InterleavedZeroBubbleOnFourRanksCompletes) {
       spec.split_backward = split;
       const VerifyReport report = Verify(LowerNamed(builder, spec));
       EXPECT_TRUE(report.ok()) << builder << '\n' << report.ToString();
-      for (const TransportVerdict& verdict : report.transports) EXPECT_TRUE(verdict.completes) << builder << verdict.cycle;
+      for (const TransportVerdict& verdict : report.transports)
+        EXPECT_TRUE(verdict.completes) << builder << verdict.cycle;
     }
   }
 }

@@ -70,10 +70,14 @@ TEST(AssembleCompute, RefusesWhatCannotBe) {
   EXPECT_NE(refusal([](LowerSpec& s) { s.data = 0; }).find("at least 1 replica"), std::string::npos);
   EXPECT_NE(refusal([](LowerSpec& s) { s.micro_batches = 0; }).find("at least 1 replica"), std::string::npos);
   EXPECT_NE(refusal([](LowerSpec& s) { s.pipeline = 40000; }).find("more than 32767 stages"), std::string::npos);
-  EXPECT_NE(refusal([](LowerSpec& s) { s.recompute = {true}; }).find("recompute has 1 entries; 2 are needed"), std::string::npos);
+  EXPECT_NE(refusal([](LowerSpec& s) { s.recompute = {true}; }).find("recompute has 1 entries; 2 are needed"),
+            std::string::npos);
   EXPECT_NE(refusal([](LowerSpec& s) { s.shared_parameters = {{0}}; }).find("at least 2 uses"), std::string::npos);
   EXPECT_NE(refusal([](LowerSpec& s) { s.shared_parameters = {{1, 0}}; }).find("ascend"), std::string::npos);
-  EXPECT_NE(refusal([](LowerSpec& s) { s.shared_parameters = {{0, 2}}; }).find("the last stage is 1"), std::string::npos);
+  EXPECT_NE(refusal([](LowerSpec& s) {
+              s.shared_parameters = {{0, 2}};
+            }).find("the last stage is 1"),
+            std::string::npos);
   EXPECT_NE(refusal([](LowerSpec& s) { s.placement = "v"; }), "accepted");
 }
 
@@ -81,9 +85,8 @@ TEST(SplitBackward, AlwaysAndNever) {
   LowerSpec spec = Mesh(1, 1, 1, 2);
   spec.split_backward = LowerSpec::Split::always;
   spec.check = spec.update = false;
-  EXPECT_EQ(Texts(LowerNamed("1f1b", spec), 0),
-            (Strings{"forward 0.0", "backward_input 0.0", "backward_weight 0.0", "forward 0.1", "backward_input 0.1",
-                     "backward_weight 0.1"}));
+  EXPECT_EQ(Texts(LowerNamed("1f1b", spec), 0), (Strings{"forward 0.0", "backward_input 0.0", "backward_weight 0.0",
+                                                         "forward 0.1", "backward_input 0.1", "backward_weight 0.1"}));
   spec = Mesh(1, 2, 1, 2);
   spec.split_backward = LowerSpec::Split::never;
   const Schedule merged = LowerNamed("zb-h1", spec);
@@ -136,9 +139,10 @@ TEST(Communication, ImpossibleOrderNamesWhatIsBlocked) {
     Lower(builder, Mesh(1, 2, 1, 1));
     FAIL() << "accepted";
   } catch (const UserError& error) {
-    EXPECT_STREQ(error.what(),
-                 "the order of compute cannot proceed: rank 0 waits at 'backward 0.0' for 'backward 1.0'; rank 1 waits at "
-                 "'backward 1.0' for 'forward 1.0'");
+    EXPECT_STREQ(
+        error.what(),
+        "the order of compute cannot proceed: rank 0 waits at 'backward 0.0' for 'backward 1.0'; rank 1 waits at "
+        "'backward 1.0' for 'forward 1.0'");
   }
 }
 
@@ -154,7 +158,8 @@ TEST(Reduce, UsesOfASharedUnitAreSummedEvenOnOneRank) {
   spec.shared_parameters = {{0, 0}};
   spec.check = false;
   const Schedule schedule = LowerNamed("1f1b", spec);
-  EXPECT_EQ(Texts(schedule, 0), (Strings{"forward 0.0", "backward 0.0", "collective:sum_uses 1 group 0", "update 0", "update 1"}));
+  EXPECT_EQ(Texts(schedule, 0),
+            (Strings{"forward 0.0", "backward 0.0", "collective:sum_uses 1 group 0", "update 0", "update 1"}));
   EXPECT_TRUE(Verify(schedule).ok());
 }
 
@@ -174,8 +179,8 @@ TEST(Passes, OrderAndSwitches) {
   spec.check = false;
   spec.communication = false;
   names.clear();
-  const Schedule schedule =
-      Lower(Registry<Builder>::Find("1f1b"), spec, [&](const Pass& pass, const Schedule&) { names.push_back(pass.name); });
+  const Schedule schedule = Lower(Registry<Builder>::Find("1f1b"), spec,
+                                  [&](const Pass& pass, const Schedule&) { names.push_back(pass.name); });
   EXPECT_EQ(names, (Strings{"reduce", "update"}));
   EXPECT_EQ(ToString(schedule.ranks[0].back()), "update 0");
 }

@@ -27,7 +27,8 @@ TEST(Mutation, EveryLostActionIsNoticed) {
       for (size_t i = 0; i < good.ranks[r].size(); ++i) {
         Schedule schedule = good;
         schedule.ranks[r].erase(schedule.ranks[r].begin() + static_cast<std::ptrdiff_t>(i));
-        EXPECT_FALSE(Verify(schedule).ok()) << good.name << " without '" << ToString(good.ranks[r][i]) << "' of rank " << r;
+        EXPECT_FALSE(Verify(schedule).ok())
+            << good.name << " without '" << ToString(good.ranks[r][i]) << "' of rank " << r;
       }
     }
   }
@@ -39,7 +40,8 @@ TEST(Mutation, EveryDoubledActionIsNoticed) {
       for (size_t i = 0; i < good.ranks[r].size(); ++i) {
         Schedule schedule = good;
         schedule.ranks[r].insert(schedule.ranks[r].begin() + static_cast<std::ptrdiff_t>(i), good.ranks[r][i]);
-        EXPECT_FALSE(Verify(schedule).ok()) << good.name << " with two '" << ToString(good.ranks[r][i]) << "' on rank " << r;
+        EXPECT_FALSE(Verify(schedule).ok())
+            << good.name << " with two '" << ToString(good.ranks[r][i]) << "' on rank " << r;
       }
     }
   }
@@ -84,20 +86,48 @@ TEST(Mutation, DamageNeverCrashes) {
       Action& action = list[below(list.size())];
       const int small = below(9) - 2;
       switch (below(14)) {
-        case 0: action.key.kind = static_cast<Kind>(below(13)); break;
-        case 1: action.key.op = static_cast<OpId>(below(10)); break;
-        case 2: action.key.unit.stage = static_cast<uint16_t>(small); break;
-        case 3: action.key.micro_batch = small; break;
-        case 4: action.key.part = static_cast<int16_t>(small); break;
-        case 5: action.peer_or_group = small; break;
-        case 6: action.guard = static_cast<int16_t>(small); break;
-        case 7: action.stream = static_cast<Stream>(below(7)); break;
-        case 8: action.extra_edges = {static_cast<uint32_t>(below(2)), static_cast<uint16_t>(below(3))}; break;
-        case 9: schedule.edges.push_back({small, below(20)}); break;
-        case 10: std::swap(action, list[below(list.size())]); break;
-        case 11: schedule.groups[below(schedule.groups.size())].push_back(small); break;
-        case 12: schedule.route.placements[0][below(schedule.route.placements[0].size())] = small; break;
-        case 13: schedule.holders.units[below(schedule.holders.units.size())].uses.clear(); break;
+        case 0:
+          action.key.kind = static_cast<Kind>(below(13));
+          break;
+        case 1:
+          action.key.op = static_cast<OpId>(below(10));
+          break;
+        case 2:
+          action.key.unit.stage = static_cast<uint16_t>(small);
+          break;
+        case 3:
+          action.key.micro_batch = small;
+          break;
+        case 4:
+          action.key.part = static_cast<int16_t>(small);
+          break;
+        case 5:
+          action.peer_or_group = small;
+          break;
+        case 6:
+          action.guard = static_cast<int16_t>(small);
+          break;
+        case 7:
+          action.stream = static_cast<Stream>(below(7));
+          break;
+        case 8:
+          action.extra_edges = {static_cast<uint32_t>(below(2)), static_cast<uint16_t>(below(3))};
+          break;
+        case 9:
+          schedule.edges.push_back({small, below(20)});
+          break;
+        case 10:
+          std::swap(action, list[below(list.size())]);
+          break;
+        case 11:
+          schedule.groups[below(schedule.groups.size())].push_back(small);
+          break;
+        case 12:
+          schedule.route.placements[0][below(schedule.route.placements[0].size())] = small;
+          break;
+        case 13:
+          schedule.holders.units[below(schedule.holders.units.size())].uses.clear();
+          break;
       }
     }
     const VerifyReport report = Verify(schedule);

@@ -77,7 +77,8 @@ TEST(RandomLowering, VerifiesOrIsRefusedWithAReason) {
       schedule = Lower(builder, spec, [&](const Pass& pass, const Schedule& so_far) {
         if (!after_each) return;
         const VerifyReport report = Verify(so_far, VerifyOptionsAfter(pass, spec));
-        ASSERT_TRUE(report.ok()) << "after " << pass.name << ", " << Describe(builder, spec) << '\n' << report.ToString();
+        ASSERT_TRUE(report.ok()) << "after " << pass.name << ", " << Describe(builder, spec) << '\n'
+                                 << report.ToString();
       });
     } catch (const UserError& error) {
       ASSERT_FALSE(std::string(error.what()).empty());

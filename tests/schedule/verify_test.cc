@@ -15,9 +15,10 @@ const RegisterOperator kFreeGraph{{
     .name = "test.free_graph",
     .kind = Kind::task,
     .summary = "frees a saved graph",
-    .effects = [](const Schedule&, int, const Action& a, std::vector<Effect>& effects) {
-      effects.push_back({SavedGraph(a.key.unit.stage, a.key.micro_batch), Access::free});
-    },
+    .effects =
+        [](const Schedule&, int, const Action& a, std::vector<Effect>& effects) {
+          effects.push_back({SavedGraph(a.key.unit.stage, a.key.micro_batch), Access::free});
+        },
 }};
 
 Schedule Good() { return LowerNamed("1f1b", Mesh(2, 2, 1, 4)); }
@@ -45,15 +46,24 @@ TEST(Verify, IndicesOutOfRange) {
     mutate(schedule);
     return Verify(schedule);
   };
-  EXPECT_FAULT(broken([](Schedule& s) { s.ranks[0][0].key.unit.stage = 9; }), FaultCode::malformed, "names stage 9 of 2");
-  EXPECT_FAULT(broken([](Schedule& s) { s.ranks[0][0].key.micro_batch = 4; }), FaultCode::malformed, "names micro-batch 4 of 4");
-  EXPECT_FAULT(broken([](Schedule& s) { s.ranks[0][1].peer_or_group = 4; }), FaultCode::malformed, "names rank 4 as its peer");
-  EXPECT_FAULT(broken([](Schedule& s) { s.ranks[0][1].peer_or_group = 0; }), FaultCode::malformed, "names rank 0 as its peer");
+  EXPECT_FAULT(broken([](Schedule& s) { s.ranks[0][0].key.unit.stage = 9; }), FaultCode::malformed,
+               "names stage 9 of 2");
+  EXPECT_FAULT(broken([](Schedule& s) { s.ranks[0][0].key.micro_batch = 4; }), FaultCode::malformed,
+               "names micro-batch 4 of 4");
+  EXPECT_FAULT(broken([](Schedule& s) { s.ranks[0][1].peer_or_group = 4; }), FaultCode::malformed,
+               "names rank 4 as its peer");
+  EXPECT_FAULT(broken([](Schedule& s) { s.ranks[0][1].peer_or_group = 0; }), FaultCode::malformed,
+               "names rank 0 as its peer");
   EXPECT_FAULT(broken([](Schedule& s) { s.ranks[0][1].key.op = kNoOp; }), FaultCode::malformed, "needs an operator");
-  EXPECT_FAULT(broken([](Schedule& s) { s.ranks[0][0].key.op = 1; }), FaultCode::malformed, "does not take an operator");
-  EXPECT_FAULT(broken([](Schedule& s) { s.ranks[0][0].stream = Stream::group_queue; }), FaultCode::malformed, "cannot be on stream");
+  EXPECT_FAULT(broken([](Schedule& s) { s.ranks[0][0].key.op = 1; }), FaultCode::malformed,
+               "does not take an operator");
+  EXPECT_FAULT(broken([](Schedule& s) { s.ranks[0][0].stream = Stream::group_queue; }), FaultCode::malformed,
+               "cannot be on stream");
   EXPECT_FAULT(broken([](Schedule& s) { s.ranks[0][0].bytes = 7; }), FaultCode::malformed, "has size 7 of 1");
-  EXPECT_FAULT(broken([](Schedule& s) { s.ranks[0][0].extra_edges = {0, 1}; }), FaultCode::malformed, "edges beyond the table");
+  EXPECT_FAULT(broken([](Schedule& s) {
+                 s.ranks[0][0].extra_edges = {0, 1};
+               }),
+               FaultCode::malformed, "edges beyond the table");
   EXPECT_FAULT(broken([](Schedule& s) { s.route.placements[0][1] = 2; }), FaultCode::malformed, "position 2 of 2");
   EXPECT_FAULT(broken([](Schedule& s) { s.groups[0][1] = 17; }), FaultCode::malformed, "names rank 17");
   EXPECT_FAULT(broken([](Schedule& s) { s.ranks.pop_back(); }), FaultCode::malformed, "there are 3 ranks");
@@ -63,13 +73,15 @@ TEST(Verify, VScheduleOnLoopRoute) {
   Schedule schedule = LowerNamed("zb-v", Mesh(1, 2, 2, 4));
   ASSERT_TRUE(Verify(schedule).ok());
   schedule.route.placements[0] = MakePlacement("loop", 2, 4);
-  EXPECT_FAULT(Verify(schedule), FaultCode::route, "'forward 3.0' is on rank 0, but the route puts stage 3 of micro-batch 0 on rank 1");
+  EXPECT_FAULT(Verify(schedule), FaultCode::route,
+               "'forward 3.0' is on rank 0, but the route puts stage 3 of micro-batch 0 on rank 1");
 }
 
 TEST(Verify, MessageThatTheRouteDoesNotKnow) {
   Schedule schedule = LowerNamed("1f1b", Mesh(1, 3, 1, 2));
   for (const int r : {0, 1}) {
-    auto& action = schedule.ranks[r][IndexOf(schedule, r, r == 0 ? "send:activation 0.0 -> 1" : "recv:activation 0.0 <- 0")];
+    auto& action =
+        schedule.ranks[r][IndexOf(schedule, r, r == 0 ? "send:activation 0.0 -> 1" : "recv:activation 0.0 <- 0")];
     action.key.part = 1;
   }
   EXPECT_FAULT(Verify(schedule), FaultCode::route, "carries edge 1 (1 -> 2), for which stage 0 does not make it");
@@ -112,7 +124,8 @@ TEST(Verify, UnmatchedMessages) {
   VerifyReport report = Verify(schedule);
   EXPECT_FAULT(report, FaultCode::unmatched_message, "'send:activation 0.1 -> 1' on rank 0 has no receiver: rank 1");
   EXPECT_FAULT(report, FaultCode::use_before_allocation, "'forward 1.1' on rank 1 reads the boundary of 0.1 edge 0");
-  EXPECT_FAULT(report, FaultCode::deadlock, "rank 0 waits at 'send:activation 0.1 -> 1' for rank 1, which never receives it");
+  EXPECT_FAULT(report, FaultCode::deadlock,
+               "rank 0 waits at 'send:activation 0.1 -> 1' for rank 1, which never receives it");
   schedule = Good();
   Remove(schedule, 0, "send:activation 0.1 -> 1");
   report = Verify(schedule);
@@ -132,7 +145,8 @@ TEST(Verify, CollectiveThatOneRankDoesNotIssue) {
   Schedule schedule = Good();
   Remove(schedule, 2, "collective:reduce 0 group 0");
   const VerifyReport report = Verify(schedule);
-  EXPECT_FAULT(report, FaultCode::collective_order, "ranks 0 and 2 issue the collectives of group 0 in different orders");
+  EXPECT_FAULT(report, FaultCode::collective_order,
+               "ranks 0 and 2 issue the collectives of group 0 in different orders");
   EXPECT_FAULT(report, FaultCode::collective_order, "rank 0: 'collective:reduce 0'; rank 2: none");
   EXPECT_FAULT(report, FaultCode::deadlock, "'collective:reduce 0 group 0' for rank 2, which never joins it");
 }
@@ -143,7 +157,8 @@ TEST(Verify, OverlappingGroupsInARing) {
   Schedule schedule;
   schedule.graph = StageGraph::Chain(3);
   schedule.stage_options.resize(3);
-  schedule.route = {.pipeline_size = 3, .placements = {{0, 1, 2}}, .replica_of = {0}, .placement_of = {}, .overrides = {}};
+  schedule.route = {
+      .pipeline_size = 3, .placements = {{0, 1, 2}}, .replica_of = {0}, .placement_of = {}, .overrides = {}};
   schedule.ranks.resize(3);
   schedule.groups = {{0, 1}, {1, 2}, {0, 2}};
   const std::vector<std::vector<int>> order = {{0, 2}, {1, 0}, {2, 1}};
@@ -152,10 +167,11 @@ TEST(Verify, OverlappingGroupsInARing) {
   VerifyOptions options;
   options.expect_coverage = false;
   const VerifyReport report = Verify(schedule, options);
-  EXPECT_FAULT(report, FaultCode::deadlock,
-               "deadlock under blocking transport: rank 0 waits at 'collective:gather_statistics 0 group 0' for rank 1, which "
-               "waits at 'collective:gather_statistics 0 group 1' for rank 2, which waits at "
-               "'collective:gather_statistics 0 group 2' for rank 0");
+  EXPECT_FAULT(
+      report, FaultCode::deadlock,
+      "deadlock under blocking transport: rank 0 waits at 'collective:gather_statistics 0 group 0' for rank 1, which "
+      "waits at 'collective:gather_statistics 0 group 1' for rank 2, which waits at "
+      "'collective:gather_statistics 0 group 2' for rank 0");
   EXPECT_FALSE(HasFault(report, FaultCode::collective_order)) << report.ToString();
 }
 
@@ -170,8 +186,9 @@ TEST(Verify, UseAfterFree) {
   Schedule schedule = GoodSplit();
   auto& list = schedule.ranks[1];
   list.insert(list.begin() + IndexOf(schedule, 1, "backward_weight 1.0") + 1, MakeCompute(Kind::backward_weight, 1, 0));
-  EXPECT_FAULT(Verify(schedule), FaultCode::use_after_free,
-               "'backward_weight 1.0' on rank 1 reads the weight stash of 1.0, which is freed since 'backward_weight 1.0'");
+  EXPECT_FAULT(
+      Verify(schedule), FaultCode::use_after_free,
+      "'backward_weight 1.0' on rank 1 reads the weight stash of 1.0, which is freed since 'backward_weight 1.0'");
 }
 
 TEST(Verify, DoubleAllocation) {
@@ -188,9 +205,12 @@ TEST(Verify, Leak) {
   // Stage 1 recomputes, but micro-batch 0 never does.
   schedule.stage_options[1].recompute = true;
   for (int m = 1; m < 2; ++m)
-    list.insert(list.begin() + IndexOf(schedule, 1, "backward 1." + std::to_string(m)), MakeCompute(Kind::recompute, 1, m));
+    list.insert(list.begin() + IndexOf(schedule, 1, "backward 1." + std::to_string(m)),
+                MakeCompute(Kind::recompute, 1, m));
   const VerifyReport report = Verify(schedule);
-  EXPECT_FAULT(report, FaultCode::leak, "rank 1 still holds the saved inputs of 1.0 at the end of the step: nothing frees it after 'forward 1.0'");
+  EXPECT_FAULT(
+      report, FaultCode::leak,
+      "rank 1 still holds the saved inputs of 1.0 at the end of the step: nothing frees it after 'forward 1.0'");
   EXPECT_FAULT(report, FaultCode::use_before_allocation, "'backward 1.0' on rank 1 reads the saved graph of 1.0");
 }
 
@@ -242,7 +262,8 @@ TEST(Verify, UpdatedTooEarly) {
   LowerSpec spec = Mesh(1, 2, 1, 2);
   spec.shared_parameters = {{0, 1}};
   schedule = LowerNamed("gpipe", spec);
-  for (const int r : {0, 1}) Remove(schedule, r, ToString(schedule.ranks[r][IndexOf(schedule, r, "collective:sum_uses 2 group 2")]));
+  for (const int r : {0, 1})
+    Remove(schedule, r, ToString(schedule.ranks[r][IndexOf(schedule, r, "collective:sum_uses 2 group 2")]));
   EXPECT_FAULT(Verify(schedule), FaultCode::updated_too_early, "the 2 uses of shared unit 2 are not summed yet");
 }
 

@@ -70,9 +70,12 @@ class Walk {
           if (!backward_done_[At(to, m)]) return unless(false, Kind::backward, to);
         }
         return unless(forward_done_[At(stage, m)], Kind::forward, stage);
-      case Kind::recompute: return unless(forward_done_[At(stage, m)], Kind::forward, stage);
-      case Kind::backward_weight: return unless(backward_done_[At(stage, m)], Kind::backward_input, stage);
-      default: return std::nullopt;
+      case Kind::recompute:
+        return unless(forward_done_[At(stage, m)], Kind::forward, stage);
+      case Kind::backward_weight:
+        return unless(backward_done_[At(stage, m)], Kind::backward_input, stage);
+      default:
+        return std::nullopt;
     }
   }
 

@@ -33,7 +33,8 @@ class Walk {
       EmitPending(/*sends_first=*/true);
       int64_t emitted = 0;
       for (size_t r = 0; r < s_.ranks.size(); ++r) emitted += Advance(static_cast<int>(r));
-      if (emitted == 0) throw UserError("gradients cannot be reduced: the messages of the schedule deadlock: {}", Blocked());
+      if (emitted == 0)
+        throw UserError("gradients cannot be reduced: the messages of the schedule deadlock: {}", Blocked());
       left -= emitted;
     }
     EmitPending(/*sends_first=*/false);
@@ -79,7 +80,8 @@ class Walk {
   void EmitPending(bool sends_first) {
     if (pending_.empty()) return;
     std::vector<Action> later;
-    std::vector<bool> waits(s_.ranks.size());  // ranks of a collective in `later`: what became ready after it stays behind
+    std::vector<bool> waits(
+        s_.ranks.size());  // ranks of a collective in `later`: what became ready after it stays behind
     for (const Action& action : pending_) {
       const std::vector<int32_t>& group = s_.groups[action.peer_or_group];
       const bool wait = std::any_of(group.begin(), group.end(), [&](int32_t r) {
@@ -108,9 +110,9 @@ class Walk {
   std::vector<SizeId> unit_bytes_;
   std::vector<size_t> next_;
   std::vector<std::vector<Action>> out_;
-  std::vector<int64_t> left_;       // [stage] backward halves that are not emitted yet, over all ranks
-  std::vector<size_t> uses_left_;   // [unit] uses whose stage is not complete
-  std::vector<Action> pending_;     // collectives that can go, in the order in which they became ready
+  std::vector<int64_t> left_;      // [stage] backward halves that are not emitted yet, over all ranks
+  std::vector<size_t> uses_left_;  // [unit] uses whose stage is not complete
+  std::vector<Action> pending_;    // collectives that can go, in the order in which they became ready
 };
 
 }  // namespace

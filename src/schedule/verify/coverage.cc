@@ -13,15 +13,17 @@ void CheckRoute(const Schedule& s, Faults& faults) {
       if (IsComputeKind(action.key.kind)) {
         const int expected = s.route.rank_of(action.key.unit.stage, m);
         if (expected != r)
-          faults.Add(FaultCode::route, {r, i}, "'{}' is on rank {}, but the route puts stage {} of micro-batch {} on rank {}",
-                     ToString(action), r, action.key.unit.stage, m, expected);
+          faults.Add(FaultCode::route, {r, i},
+                     "'{}' is on rank {}, but the route puts stage {} of micro-batch {} on rank {}", ToString(action),
+                     r, action.key.unit.stage, m, expected);
       } else if (action.key.kind == Kind::send || action.key.kind == Kind::recv) {
         const StageEdge& edge = s.graph.edges()[action.key.part];
         const int producer = action.key.unit.stage;
         const bool value = OpName(action.key.op) == ops::kActivation;
         const bool gradient = OpName(action.key.op) == ops::kGradient;
         if ((producer != edge.from || gradient) && (producer != edge.to || value)) {
-          faults.Add(FaultCode::route, {r, i}, "'{}' on rank {} carries edge {} ({} -> {}), for which stage {} does not make it",
+          faults.Add(FaultCode::route, {r, i},
+                     "'{}' on rank {} carries edge {} ({} -> {}), for which stage {} does not make it",
                      ToString(action), r, action.key.part, edge.from, edge.to, producer);
           continue;
         }
@@ -49,7 +51,8 @@ void CheckCoverage(const Schedule& s, Faults& faults) {
       if (bits == 0) continue;
       uint8_t& at = seen[static_cast<size_t>(key.unit.stage) * micro_batches + key.micro_batch];
       if (once && (at & bits) != 0)
-        faults.Add(FaultCode::duplicate_compute, {r, i}, "'{}' on rank {} computes what was computed before", ToString(key), r);
+        faults.Add(FaultCode::duplicate_compute, {r, i}, "'{}' on rank {} computes what was computed before",
+                   ToString(key), r);
       at |= bits;
     }
   }
@@ -57,8 +60,8 @@ void CheckCoverage(const Schedule& s, Faults& faults) {
     for (int m = 0; m < micro_batches; ++m) {
       const uint8_t at = seen[static_cast<size_t>(stage) * micro_batches + m];
       const auto missing = [&](const char* what) {
-        faults.Add(FaultCode::missing_compute, {-1, -1}, "stage {} of micro-batch {} has no {}; rank {} should have it", stage, m,
-                   what, s.route.rank_of(stage, m));
+        faults.Add(FaultCode::missing_compute, {-1, -1}, "stage {} of micro-batch {} has no {}; rank {} should have it",
+                   stage, m, what, s.route.rank_of(stage, m));
       };
       if ((at & kForward) == 0) missing("forward");
       if ((at & kBothHalves) == 0) missing("backward");

@@ -16,7 +16,8 @@ class Checker {
       : s_(schedule), options_(options), faults_(faults), held_(schedule.ranks.size()) {
     const auto& units = s_.holders.units;
     first_use_.push_back(0);
-    for (const ParameterUnit& unit : units) first_use_.push_back(first_use_.back() + static_cast<int>(unit.uses.size()));
+    for (const ParameterUnit& unit : units)
+      first_use_.push_back(first_use_.back() + static_cast<int>(unit.uses.size()));
     for (size_t u = 0; u < units.size(); ++u)
       if (!units[u].uses.empty())
         for (const int32_t r : s_.groups[units[u].group]) held_[r].push_back(static_cast<int>(u));
@@ -40,7 +41,8 @@ class Checker {
     if (!options_.expect_updates) return;
     for (const int u : held_[rank])
       if (updates_[u] == 0)
-        faults_.Add(FaultCode::missing_update, {rank, -1}, "rank {} holds parameter unit {} and does not update it", rank, u);
+        faults_.Add(FaultCode::missing_update, {rank, -1}, "rank {} holds parameter unit {} and does not update it",
+                    rank, u);
   }
 
  private:
@@ -97,7 +99,7 @@ class Checker {
         Add(FaultCode::route, action, i, fmt::format("the unit is held by group {}", units[u].group));
       } else if (key.op == is_gather_ && static_cast<int>(ranks.size()) != s_.num_ranks()) {
         Add(FaultCode::route, action, i,
-              fmt::format("the statistics of {} of {} ranks are gathered", ranks.size(), s_.num_ranks()));
+            fmt::format("the statistics of {} of {} ranks are gathered", ranks.size(), s_.num_ranks()));
       }
     }
   }
@@ -114,7 +116,7 @@ class Checker {
     if (check_of_.count(action.guard)) return;
     const bool update = action.key.kind == Kind::update;
     Add(update ? FaultCode::updated_too_early : FaultCode::malformed, action, i,
-          fmt::format("no check sets predicate {} before it", action.guard));
+        fmt::format("no check sets predicate {} before it", action.guard));
   }
 
   void Add(FaultCode code, const Action& action, int i, const std::string& reason) {
@@ -127,8 +129,8 @@ class Checker {
   std::optional<std::string> Incomplete(int u, int use, int i) const {
     const int last = last_contribution_[s_.holders.units[u].uses[use].stage];
     if (last <= i) return std::nullopt;
-    return fmt::format("use {} of unit {} is not complete: '{}' (action {}) comes later", use, u, ToString(s_.ranks[rank_][last]),
-                       last);
+    return fmt::format("use {} of unit {} is not complete: '{}' (action {}) comes later", use, u,
+                       ToString(s_.ranks[rank_][last]), last);
   }
   std::optional<std::string> NotReduced(int u, int use, int i) const {
     const ParameterUse& of = s_.holders.units[u].uses[use];
@@ -153,10 +155,10 @@ class Checker {
   std::vector<int> first_use_;          // [unit] in reduced_
   // Of the rank in work: indices in its list, -1 where there is none (yet).
   int rank_ = 0;
-  std::vector<int> last_contribution_;  // [stage]
-  std::vector<int> reduced_;            // [use of all units]
-  std::vector<int> summed_;             // [unit]
-  std::vector<int> updates_;            // [unit] how many
+  std::vector<int> last_contribution_;     // [stage]
+  std::vector<int> reduced_;               // [use of all units]
+  std::vector<int> summed_;                // [unit]
+  std::vector<int> updates_;               // [unit] how many
   std::unordered_map<int, int> check_of_;  // predicate -> action
   int last_check_ = -1;
 };

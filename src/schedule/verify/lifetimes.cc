@@ -132,7 +132,9 @@ class Walk {
         }
         SetLive(buffer, true);
         break;
-      case Access::accumulate: SetLive(buffer, true); break;
+      case Access::accumulate:
+        SetLive(buffer, true);
+        break;
       case Access::free:
         if (buffer.state != State::live) Dead(action, buffer, "frees");
         SetLive(buffer, false);
@@ -162,8 +164,8 @@ class Walk {
                   ToString(buffer.id));
       SetLive(buffer, true);  // one fault, not one per use
     } else if (verb == "frees") {
-      faults_.Add(FaultCode::double_free, numbering_.ref(node_), "'{}' on rank {} frees the {} again{}", ToString(action),
-                  rank_, ToString(buffer.id), Since(buffer, "after"));
+      faults_.Add(FaultCode::double_free, numbering_.ref(node_), "'{}' on rank {} frees the {} again{}",
+                  ToString(action), rank_, ToString(buffer.id), Since(buffer, "after"));
     } else {
       faults_.Add(FaultCode::use_after_free, numbering_.ref(node_), "'{}' on rank {} {} the {}, which is freed{}",
                   ToString(action), rank_, verb, ToString(buffer.id), Since(buffer, "since"));
@@ -175,8 +177,8 @@ class Walk {
       if (buffer.state != State::live || LifetimeOf(buffer.id.buffer_class) != Lifetime::inside_step) continue;
       if (!Judged(buffer) || (buffer.id.buffer_class == BufferClass::gradient && !options_.expect_updates)) continue;
       const ActionRef where = buffer.writer >= 0 ? numbering_.ref(buffer.writer) : ActionRef{rank_, -1};
-      faults_.Add(FaultCode::leak, where, "rank {} still holds the {} at the end of the step: nothing frees it{}", rank_,
-                  ToString(buffer.id), Since(buffer, "after"));
+      faults_.Add(FaultCode::leak, where, "rank {} still holds the {} at the end of the step: nothing frees it{}",
+                  rank_, ToString(buffer.id), Since(buffer, "after"));
     }
   }
 
@@ -199,8 +201,8 @@ class Walk {
 
 }  // namespace
 
-Hazards CheckLifetimes(const Schedule& schedule, const Numbering& numbering, const VerifyOptions& options, Faults& faults,
-                       std::vector<RankPeak>& peaks) {
+Hazards CheckLifetimes(const Schedule& schedule, const Numbering& numbering, const VerifyOptions& options,
+                       Faults& faults, std::vector<RankPeak>& peaks) {
   Walk walk(schedule, numbering, options, faults);
   peaks.clear();
   for (int r = 0; r < schedule.num_ranks(); ++r) peaks.push_back(walk.Rank(r));

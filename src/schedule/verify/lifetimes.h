@@ -17,7 +17,7 @@ struct Hazards {
   std::vector<int32_t> nodes;
 };
 
-Hazards CheckLifetimes(const Schedule& schedule, const Numbering& numbering, const VerifyOptions& options, Faults& faults,
-                       std::vector<RankPeak>& peaks);
+Hazards CheckLifetimes(const Schedule& schedule, const Numbering& numbering, const VerifyOptions& options,
+                       Faults& faults, std::vector<RankPeak>& peaks);
 
 }  // namespace penstock::schedule::verify

@@ -83,9 +83,9 @@ class Matcher {
       if (reported || Payload(At(sends[k]).key) == Payload(At(recvs[k]).key)) continue;
       reported = true;
       faults_.Add(FaultCode::reordered_messages, numbering_.ref(recvs[k]),
-                  "message {} from rank {} to rank {}: rank {} sends '{}', rank {} expects '{}'", k, numbering_.rank(sends[k]),
-                  numbering_.rank(recvs[k]), numbering_.rank(sends[k]), ToString(At(sends[k])), numbering_.rank(recvs[k]),
-                  ToString(At(recvs[k])));
+                  "message {} from rank {} to rank {}: rank {} sends '{}', rank {} expects '{}'", k,
+                  numbering_.rank(sends[k]), numbering_.rank(recvs[k]), numbering_.rank(sends[k]),
+                  ToString(At(sends[k])), numbering_.rank(recvs[k]), ToString(At(recvs[k])));
     }
   }
 
@@ -122,11 +122,12 @@ class Matcher {
       size_t k = 0;
       while (k < a.size() && k < b.size() && At(a[k]).key == At(b[k]).key) ++k;
       if (k == a.size() && k == b.size()) continue;
-      faults_.Add(FaultCode::collective_order, k < b.size() ? numbering_.ref(b[k]) : ActionRef{s_.groups[group][place], -1},
-                  "ranks {} and {} issue the collectives of group {} in different orders from number {} on: rank {}: {}; rank "
-                  "{}: {}",
-                  s_.groups[group][0], s_.groups[group][place], group, k, s_.groups[group][0], Order(a, k),
-                  s_.groups[group][place], Order(b, k));
+      faults_.Add(
+          FaultCode::collective_order, k < b.size() ? numbering_.ref(b[k]) : ActionRef{s_.groups[group][place], -1},
+          "ranks {} and {} issue the collectives of group {} in different orders from number {} on: rank {}: {}; rank "
+          "{}: {}",
+          s_.groups[group][0], s_.groups[group][place], group, k, s_.groups[group][0], Order(a, k),
+          s_.groups[group][place], Order(b, k));
     }
   }
 

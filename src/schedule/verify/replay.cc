@@ -27,11 +27,13 @@ class Replayer {
 
   uint64_t LaneOf(const Action& a) const {
     switch (transport_) {
-      case Transport::eager: return 0;
+      case Transport::eager:
+        return 0;
       case Transport::channelled:
         return (uint64_t{static_cast<uint8_t>(a.stream)} << 32) |
                (a.stream >= Stream::send_channel ? static_cast<uint32_t>(a.peer_or_group) : 0u);
-      case Transport::blocking: return static_cast<uint64_t>(std::min(a.stream, Stream::send_channel));
+      case Transport::blocking:
+        return static_cast<uint64_t>(std::min(a.stream, Stream::send_channel));
     }
     return 0;
   }
@@ -186,8 +188,8 @@ class Replayer {
     path.erase(path.begin(), path.begin() + static_cast<std::ptrdiff_t>(seen.at(node)));
     std::vector<Stop> stops = Stops(path);
     // Start at the lowest rank.
-    const auto lowest = std::min_element(stops.begin(), stops.end(),
-                                         [](const Stop& a, const Stop& b) { return a.node < b.node; });
+    const auto lowest =
+        std::min_element(stops.begin(), stops.end(), [](const Stop& a, const Stop& b) { return a.node < b.node; });
     std::rotate(stops.begin(), lowest, stops.end());
     return Describe(stops, /*cycle=*/true);
   }
@@ -202,7 +204,8 @@ class Replayer {
   std::string Describe(const std::vector<Stop>& stops, bool cycle) const {
     constexpr size_t kShown = 16;
     if (stops.empty()) return "the lists wait for each other";
-    std::string text = fmt::format("rank {} waits at '{}'", numbering_.rank(stops[0].node), ToString(At(stops[0].node)));
+    std::string text =
+        fmt::format("rank {} waits at '{}'", numbering_.rank(stops[0].node), ToString(At(stops[0].node)));
     for (size_t i = 0; i < stops.size(); ++i) {
       if (i == kShown) return text + fmt::format(", and so on over {} more actions", stops.size() - i);
       const Stop& stop = stops[i];
@@ -282,8 +285,8 @@ Edges FindEdges(const Schedule& s, const Numbering& numbering, const VerifyOptio
   return edges;
 }
 
-TransportVerdict Replay(const Schedule& schedule, Transport transport, const Numbering& numbering, const Meetings& meetings,
-                        const Hazards& hazards, const Edges& edges) {
+TransportVerdict Replay(const Schedule& schedule, Transport transport, const Numbering& numbering,
+                        const Meetings& meetings, const Hazards& hazards, const Edges& edges) {
   return Replayer(schedule, transport, numbering, meetings, hazards).Run(edges);
 }
 

@@ -23,7 +23,7 @@ using Edges = std::vector<std::pair<int32_t, int32_t>>;
 // The explicit edges; without messages also the edges of the stage graph from producer to consumer.
 Edges FindEdges(const Schedule& schedule, const Numbering& numbering, const VerifyOptions& options);
 
-TransportVerdict Replay(const Schedule& schedule, Transport transport, const Numbering& numbering, const Meetings& meetings,
-                        const Hazards& hazards, const Edges& edges);
+TransportVerdict Replay(const Schedule& schedule, Transport transport, const Numbering& numbering,
+                        const Meetings& meetings, const Hazards& hazards, const Edges& edges);
 
 }  // namespace penstock::schedule::verify

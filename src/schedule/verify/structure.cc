@@ -16,14 +16,16 @@ class Checker {
       : s_(schedule), faults_(faults), num_operators_(Registry<Operator>::All().size()) {}
 
   bool Run() {
-    if (s_.ranks.empty() || s_.num_actions() == 0) return Bad("the schedule is empty: {} ranks, no action", s_.num_ranks());
+    if (s_.ranks.empty() || s_.num_actions() == 0)
+      return Bad("the schedule is empty: {} ranks, no action", s_.num_ranks());
     if (s_.num_stages() < 1) return Bad("the stage graph has no stage");
     if (static_cast<int>(s_.stage_options.size()) != s_.num_stages())
       return Bad("there are options for {} stages, but {} stages", s_.stage_options.size(), s_.num_stages());
     if (s_.sizes.empty()) return Bad("the table of sizes lacks entry 0 (no bytes)");
     if (!Route() || !Groups() || !Holders()) return false;
     for (const ActionRef& edge : s_.edges)
-      if (!Exists(edge)) return Bad("an edge points to action {} of rank {}, which does not exist", edge.index, edge.rank);
+      if (!Exists(edge))
+        return Bad("an edge points to action {} of rank {}, which does not exist", edge.index, edge.rank);
     bool good = true;
     for (int r = 0; r < s_.num_ranks(); ++r)
       for (int i = 0; i < static_cast<int>(s_.ranks[r].size()); ++i) good = Check({r, i}) && good;
@@ -91,11 +93,14 @@ class Checker {
   bool Holders() {
     const auto& units = s_.holders.units;
     for (size_t u = 0; u < units.size(); ++u) {
-      if (units[u].unit.stage != u) return Bad("parameter unit {} is at place {} of the holders", units[u].unit.stage, u);
+      if (units[u].unit.stage != u)
+        return Bad("parameter unit {} is at place {} of the holders", units[u].unit.stage, u);
       if (units[u].uses.empty()) continue;
-      if (!IsGroup(units[u].group)) return Bad("the holders of unit {} are group {} of {}", u, units[u].group, s_.groups.size());
+      if (!IsGroup(units[u].group))
+        return Bad("the holders of unit {} are group {} of {}", u, units[u].group, s_.groups.size());
       for (const ParameterUse& use : units[u].uses) {
-        if (use.stage >= s_.num_stages()) return Bad("unit {} is used by stage {} of {}", u, use.stage, s_.num_stages());
+        if (use.stage >= s_.num_stages())
+          return Bad("unit {} is used by stage {} of {}", u, use.stage, s_.num_stages());
         if (!IsGroup(use.group)) return Bad("a use of unit {} is in group {} of {}", u, use.group, s_.groups.size());
         for (const int32_t r : s_.groups[use.group])
           if (!InGroup(units[u].group, r)) return Bad("rank {} uses unit {} and does not hold it", r, u);
@@ -122,19 +127,22 @@ class Checker {
                    key.unit.component);
     const bool needs_op = !IsComputeKind(key.kind) && key.kind != Kind::update;
     if (needs_op != (key.op != kNoOp))
-      return BadAt(ref, "'{}' on rank {} {} an operator", ToString(key), ref.rank, needs_op ? "needs" : "does not take");
+      return BadAt(ref, "'{}' on rank {} {} an operator", ToString(key), ref.rank,
+                   needs_op ? "needs" : "does not take");
     if (needs_op) {
       const Kind kind = OpOf(key.op).kind;
       const bool message = kind == Kind::send && key.kind == Kind::recv;
       if (kind != key.kind && !message)
-        return BadAt(ref, "'{}' on rank {}: '{}' is an operator of kind {}", ToString(key), ref.rank, OpName(key.op), Name(kind));
+        return BadAt(ref, "'{}' on rank {}: '{}' is an operator of kind {}", ToString(key), ref.rank, OpName(key.op),
+                     Name(kind));
     }
     if (a.bytes >= s_.sizes.size())
       return BadAt(ref, "'{}' on rank {} has size {} of {}", ToString(key), ref.rank, a.bytes, s_.sizes.size());
     if (uint64_t{a.extra_edges.first} + a.extra_edges.count > s_.edges.size())
       return BadAt(ref, "'{}' on rank {} has edges beyond the table of {}", ToString(key), ref.rank, s_.edges.size());
     const Stream stream = DefaultStream(key.kind);
-    const bool own_queue = stream == Stream::send_channel || stream == Stream::recv_channel || stream == Stream::group_queue;
+    const bool own_queue =
+        stream == Stream::send_channel || stream == Stream::recv_channel || stream == Stream::group_queue;
     if (own_queue ? a.stream != stream : a.stream >= Stream::send_channel)
       return BadAt(ref, "'{}' on rank {} cannot be on stream '{}'", ToString(key), ref.rank, Name(a.stream));
 
@@ -143,14 +151,16 @@ class Checker {
       case Kind::backward:
       case Kind::backward_input:
       case Kind::backward_weight:
-      case Kind::recompute: return StageAndMicroBatch(ref, key);
+      case Kind::recompute:
+        return StageAndMicroBatch(ref, key);
       case Kind::send:
       case Kind::recv:
         if (a.peer_or_group < 0 || a.peer_or_group >= s_.num_ranks() || a.peer_or_group == ref.rank)
           return BadAt(ref, "'{}' on rank {} names rank {} as its peer", ToString(key), ref.rank, a.peer_or_group);
         if (!StageAndMicroBatch(ref, key)) return false;
         if (key.part < 0 || key.part >= static_cast<int>(s_.graph.edges().size()))
-          return BadAt(ref, "'{}' on rank {} names edge {} of {}", ToString(key), ref.rank, key.part, s_.graph.edges().size());
+          return BadAt(ref, "'{}' on rank {} names edge {} of {}", ToString(key), ref.rank, key.part,
+                       s_.graph.edges().size());
         return true;
       case Kind::collective:
         if (!IsGroup(a.peer_or_group) || !InGroup(a.peer_or_group, ref.rank))
@@ -162,17 +172,21 @@ class Checker {
             return BadAt(ref, "'{}' on rank {} names use {} of {}", ToString(key), ref.rank, key.part, uses);
         }
         return true;
-      case Kind::update: return HasUnit(ref, key);
-      case Kind::task: return OpName(key.op) != ops::kNorm || HasUnit(ref, key);
+      case Kind::update:
+        return HasUnit(ref, key);
+      case Kind::task:
+        return OpName(key.op) != ops::kNorm || HasUnit(ref, key);
       case Kind::check:
-      case Kind::copy: return true;
+      case Kind::copy:
+        return true;
     }
     return true;
   }
 
   bool StageAndMicroBatch(ActionRef ref, const Key& key) {
     if (key.unit.stage >= s_.num_stages())
-      return BadAt(ref, "'{}' on rank {} names stage {} of {}", ToString(key), ref.rank, key.unit.stage, s_.num_stages());
+      return BadAt(ref, "'{}' on rank {} names stage {} of {}", ToString(key), ref.rank, key.unit.stage,
+                   s_.num_stages());
     if (key.micro_batch < 0 || key.micro_batch >= s_.num_micro_batches())
       return BadAt(ref, "'{}' on rank {} names micro-batch {} of {}", ToString(key), ref.rank, key.micro_batch,
                    s_.num_micro_batches());
