@@ -34,7 +34,7 @@ struct ThreadWorldOptions {
   // stopped from outside). Then `on_stuck` is called with a report, once; without one the report goes to stderr and
   // the process ends with exit code 1.
   std::chrono::milliseconds grace{60'000};
-  std::function<void(const std::string& report)> on_stuck;
+  std::function<void(const std::string& report)> on_stuck = {};
   // Threads of one libtorch operation in each rank; part of the numerics.
   int intra_op_threads = 1;
   bool flush_denormals = false;

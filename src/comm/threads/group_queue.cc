@@ -58,11 +58,7 @@ std::shared_ptr<Rendezvous> GroupQueue::Add(int position, Post post, const Namer
       mine->posts[position] = std::move(post);
       ++mine->num_posted;
       mine->posted[position].store(true, std::memory_order_release);
-      try {
-        wake = Advance();
-      } catch (const Error& e) {
-        fault = fmt::format("collective {} of group {}: {}", first_ + at, label_, e.what());
-      }
+      wake = Advance(fault);
     }
   }
   if (!fault.empty()) world_->FailWith(ranks_[position], OrderMismatch(fault));
@@ -70,11 +66,16 @@ std::shared_ptr<Rendezvous> GroupQueue::Add(int position, Post post, const Namer
   return mine;
 }
 
-bool GroupQueue::Advance() {
+bool GroupQueue::Advance(std::string& fault) {
   bool changed = false;
   while (!front_active_ && !queue_.empty() && queue_.front()->num_posted == size()) {
     Rendezvous& front = *queue_.front();
-    front.job = MakeJob(front.posts);
+    try {
+      front.job = MakeJob(front.posts);
+    } catch (const Error& e) {
+      fault = fmt::format("collective {} of group {}: {}", first_, label_, e.what());
+      break;
+    }
     changed = true;
     if (front.job.num_shards > 0) {
       front_active_ = true;
@@ -108,7 +109,7 @@ bool GroupQueue::Help() {
   }
   if (completed == total) {  // whoever completes the last shard has seen the others' writes
     std::vector<Post> posts;  // destroyed after the lock: may free tensors
-    Job job;
+    std::string fault;
     {
       std::lock_guard lock(mutex_);
       posts.swap(front->posts);
@@ -117,9 +118,10 @@ bool GroupQueue::Help() {
       queue_.pop_front();
       ++first_;
       front_active_ = false;
-      Advance();
+      Advance(fault);
     }
     NotifyMembers();
+    if (!fault.empty()) world_->FailWith(-1, OrderMismatch(fault));
   }
   return ran;
 }

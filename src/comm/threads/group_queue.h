@@ -36,8 +36,8 @@ class GroupQueue {
 
  private:
   // Called with the mutex held. Prepares the front once all have posted it, finishes those without work. True when
-  // sleepers may have something to do.
-  bool Advance();
+  // sleepers may have something to do. `fault`: what is wrong with it.
+  bool Advance(std::string& fault);
   void NotifyMembers();
   std::string OrderOf(int position, const TagNamer& namer) const;
 

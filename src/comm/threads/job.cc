@@ -3,6 +3,8 @@
 // The work of each collective between threads. Reductions: shards of the element range, each added in blocks by the
 // plan and written to every destination (no ring is needed where every rank sees every buffer). Gathers: copies, or
 // for the variable-length kinds pointers.
+#include <ATen/core/grad_mode.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -120,13 +122,15 @@ Job BroadcastJob(const std::vector<Post>& posts) {
   return CopyJob(std::move(copies));
 }
 
-// Receiver r gets input `pick(r)` of every member.
+// Receiver r gets input `pick(r)` of every member: the memory, in a tensor of its own (two ranks must not share one
+// set of sizes, gradient and flags).
 template <typename Pick>
 Job HandOverJob(const std::vector<Post>& posts, const Pick& pick) {
+  at::NoGradGuard no_grad;
   Job job;
   job.received.resize(posts.size());
   for (size_t r = 0; r < posts.size(); ++r) {
-    for (const Post& from : posts) job.received[r].push_back(from.inputs[pick(r)]);
+    for (const Post& from : posts) job.received[r].push_back(from.inputs[pick(r)].detach());
   }
   return job;
 }

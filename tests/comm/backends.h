@@ -1,0 +1,67 @@
+// tests/comm/backends.h
+//
+// The back ends that the tests of the Communicator interface run on. A back end joins by one line in Backends().
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "comm/thread_ranks.h"
+
+namespace penstock::comm {
+
+using Body = std::function<void(Communicator&)>;
+
+struct Backend {
+  std::string name;
+  // Runs `body` on n ranks; throws the first exception.
+  std::function<void(int n, std::chrono::milliseconds deadline, const Body& body)> run;
+};
+
+inline std::vector<Backend> Backends() {
+  return {{"threads", [](int n, std::chrono::milliseconds deadline, const Body& body) {
+             RunThreadRanks(n, {.deadline = deadline, .grace = std::chrono::milliseconds(20'000)}, body);
+           }}};
+}
+
+inline const std::vector<int> kRankCounts = {1, 2, 3, 4, 7, 8};
+
+class BackendTest : public testing::TestWithParam<Backend> {
+ protected:
+  // Far above what anything here takes; a test that reaches it has hung.
+  void Run(int n, const Body& body) { GetParam().run(n, std::chrono::milliseconds(60'000), body); }
+  void RunWithDeadline(int n, int milliseconds, const Body& body) {
+    GetParam().run(n, std::chrono::milliseconds(milliseconds), body);
+  }
+};
+
+#define PENSTOCK_FOR_ALL_BACKENDS(suite)                                              \
+  INSTANTIATE_TEST_SUITE_P(Backends, suite, testing::ValuesIn(Backends()), \
+                           [](const auto& info) { return info.param.name; })
+
+// The message of the E that `call` throws; fails the test when it throws something else or nothing.
+template <typename E, typename Call>
+std::string MessageOf(const Call& call) {
+  try {
+    call();
+  } catch (const E& e) {
+    return e.what();
+  } catch (const std::exception& e) {
+    ADD_FAILURE() << "another exception: " << e.what();
+    return "";
+  }
+  ADD_FAILURE() << "no exception";
+  return "";
+}
+
+inline testing::AssertionResult Contains(const std::string& text, const std::string& part) {
+  if (text.find(part) != std::string::npos) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << "'" << part << "' is not in: " << text;
+}
+
+}  // namespace penstock::comm
