@@ -62,6 +62,7 @@ class Cache {
  public:
   Block Take(size_t bytes) {
     const int index = SizeClassOf(bytes);
+    if (index >= kNumSizeClasses) return {};
     const size_t capacity = SizeOfClass(index);
     {
       std::lock_guard lock(mutex_);
