@@ -102,6 +102,40 @@ unresolved_libraries() {
     done
 }
 
+# Installs the wheels of the missing libraries, and of what those need in turn.
+install_vendor_libraries() {
+  local venv=$1 torch=$2 missing vendor round
+  local options=(--quiet --disable-pip-version-check --no-input)
+  for round in 1 2 3; do
+    missing=$(unresolved_libraries "$torch" | tr '\n' ' ')
+    [ -n "$missing" ] || return 0
+    vendor=$("$venv/bin/python3" - "$missing" <<'PY'
+import importlib.metadata, re, sys
+parts = {"libcudart": "cuda-runtime", "libcupti": "cuda-cupti", "libcufile": "cufile", "libnvToolsExt": "nvtx",
+         "libcusparseLt": "cusparselt", "libcusparse": "cusparse", "libcublas": "cublas", "libcudnn": "cudnn",
+         "libcufft": "cufft", "libcurand": "curand", "libcusolver": "cusolver", "libnccl": "nccl",
+         "libnvJitLink": "nvjitlink", "libnvshmem": "nvshmem", "libnvrtc": "cuda-nvrtc"}
+required = [re.sub(r"\s*;.*", "", r).replace(" ", "") for r in importlib.metadata.requires("torch") or []]
+major = re.search(r"\+cu(\d\d)", importlib.metadata.version("torch"))
+if major is None:
+    major = re.search(r"(?:cudart|cupti)\.so\.(\d\d)", sys.argv[1])
+for library in sys.argv[1].split():
+    part = next((parts[p] for p in sorted(parts, key=len, reverse=True) if library.startswith(p)), None)
+    if part is None:
+        continue
+    listed = [r for r in required if re.match(rf"nvidia-{part}(-cu\d+)?\b(?!-)", r)]
+    print(listed[0] if listed else f"nvidia-{part}-cu12" if major and major[1] == "12" else f"nvidia-{part}")
+PY
+    )
+    [ -n "$vendor" ] || break
+    say "this is a CUDA build; without a toolkit its CPU half needs ${missing}- installing only:" $vendor
+    # shellcheck disable=SC2086
+    "$venv/bin/pip" install "${options[@]}" --no-deps $vendor || break
+  done
+  missing=$(unresolved_libraries "$torch" | tr '\n' ' ')
+  [ -z "$missing" ] || die "libtorch_cpu.so still lacks: ${missing}. Install them, or set LIBTORCH to a CPU build of libtorch."
+}
+
 # The wheel alone, then its small Python dependencies, then only those vendor libraries that libtorch_cpu.so cannot be
 # loaded without. A CUDA wheel asks for gigabytes of cuDNN, cuBLAS and the like; the CPU half never calls them.
 install_torch() {
@@ -120,7 +154,7 @@ install_torch() {
     die "pip could not install torch==$torch_version. Without a network: set LIBTORCH to an unpacked libtorch >= 2.9."
   local torch
   torch=$(echo "$venv.partial"/lib/python3*/site-packages/torch)
-  local wanted vendor
+  local wanted
   wanted=$("$venv.partial/bin/python3" - <<'PY'
 import importlib.metadata, re
 for line in importlib.metadata.requires("torch") or []:
@@ -130,25 +164,7 @@ PY
   )
   # shellcheck disable=SC2086
   "$pip" install "${options[@]}" $wanted || say "the Python dependencies did not install; libtorch works without them"
-  local missing
-  missing=$(unresolved_libraries "$torch")
-  if [ -n "$missing" ]; then
-    vendor=$("$venv.partial/bin/python3" - "$missing" <<'PY'
-import importlib.metadata, re, sys
-wanted = {"libcudart": "cuda-runtime", "libcupti": "cuda-cupti"}
-needed = [part for name, part in wanted.items() if name in sys.argv[1]]
-for line in importlib.metadata.requires("torch") or []:
-    if line.startswith("nvidia-") and any(part in line for part in needed):
-        print(re.sub(r"\s*;.*", "", line).replace(" ", ""))
-PY
-    )
-    say "this is a CUDA build; its profiler needs $(echo "$missing" | tr '\n' ' ')- installing only: $(echo $vendor)"
-    # shellcheck disable=SC2086
-    [ -z "$vendor" ] || "$pip" install "${options[@]}" --no-deps $vendor || say "pip could not install $vendor"
-    missing=$(unresolved_libraries "$torch")
-    [ -z "$missing" ] || die "libtorch_cpu.so still lacks: $(echo "$missing" | tr '\n' ' '). Install them, or set LIBTORCH" \
-                             "to a CPU build of libtorch."
-  fi
+  install_vendor_libraries "$venv.partial" "$torch"
   rm -rf "$venv"
   mv "$venv.partial" "$venv"
 }
