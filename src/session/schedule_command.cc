@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "report/svg.h"
 #include "schedule/builder.h"
 #include "schedule/costs.h"
 #include "schedule/text.h"
@@ -191,6 +192,11 @@ ScheduleAnswer AnswerSchedule(const ScheduleOptions& options) {
 int RunSchedule(const ScheduleOptions& options, std::ostream& out) {
   const ScheduleAnswer answer = AnswerSchedule(options);
   if (!options.save.empty()) WriteFileAtomically(options.save, schedule::PrintSchedule(answer.schedule));
+  if (!options.draw.empty()) {
+    const std::string title = fmt::format("{}, {} route, costs {} per {}", answer.schedule.name, answer.route, options.costs, options.per);
+    const auto timeline = simulate::ToTimeline(answer.schedule, answer.replay, title);
+    WriteFileAtomically(options.draw, report::DrawSvg(timeline, {.seconds = false}));
+  }
   if (options.json)
     out << ToJson(answer, options).dump(2) << "\n";
   else

@@ -25,6 +25,7 @@ struct ScheduleOptions {
   std::string hop = "0";             // latency of a message
   bool print = false;
   std::string save;                  // path; empty: none
+  std::string draw;                  // path of an SVG; empty: none
   bool json = false;
 };
 
