@@ -45,9 +45,15 @@ std::vector<Found> FindFiles(const std::string& folder, const CorpusOptions& opt
   std::error_code error;
   fs::recursive_directory_iterator it(folder, error);
   for (; !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
-    std::error_code missing;  // a link that leads nowhere is not a file
-    if (!it->is_regular_file(missing)) continue;
     const std::string name = it->path().lexically_relative(folder).generic_string();
+    std::error_code missing;  // a link that leads nowhere is no file
+    if (it->is_directory(missing)) {
+      // Not looking into an excluded folder spares walking through thousands of installed packages.
+      const auto whole = [&](const std::string& pattern) { return pattern == name + "/**"; };
+      if (std::any_of(options.exclude.begin(), options.exclude.end(), whole)) it.disable_recursion_pending();
+      continue;
+    }
+    if (!it->is_regular_file(missing)) continue;
     if (!Wanted(options, name)) continue;
     const auto bytes = static_cast<int64_t>(it->file_size(error));
     if (error) break;
