@@ -60,6 +60,7 @@ std::unique_ptr<SavedStage> RunWithGraph(ExecutionContext& context, int stage, i
 }
 
 void StoreLoss(ExecutionContext& context, int stage, int m, double loss_sum) {
+  if (context.job.loss_fault) loss_sum = context.job.loss_fault(context.binding.step, m, loss_sum);
   context.buffers.Allocate(schedule::LossBuffer(stage, m)).numbers = {loss_sum};
 }
 

@@ -41,6 +41,8 @@ struct Job {
   optim::OptimizerConfig optimizer;
   int64_t total_updates = 1;  // where a cosine ends
   Observer* observer = nullptr;  // not owned; sees gradients as they are made
+  // Fault seam of tests: what the loss of a micro-batch is taken for.
+  std::function<double(int64_t step, int micro_batch, double loss_sum)> loss_fault;
 };
 
 // Sizes and samples of one step, bound by the host at its start and equal on all ranks.

@@ -12,12 +12,12 @@
 namespace penstock::session {
 namespace {
 
-model::ModelConfig ResolveModel(const LoadedSettings& loaded) {
+model::ModelConfig ResolveModel(const LoadedSettings& loaded, bool own_dataset) {
   const Settings& s = loaded.values;
   model::ModelConfig config = s.model;
   const int64_t tokenizer = data::MakeTokenizer(s.data.tokenizer)->vocabulary();
   if (config.gpt.vocabulary == 0) config.gpt.vocabulary = tokenizer;
-  if (config.gpt.vocabulary < tokenizer)
+  if (!own_dataset && config.gpt.vocabulary < tokenizer)
     loaded.config.Fail("model.vocabulary", fmt::format("the tokenizer '{}' has {} tokens; use 0 or at least that", s.data.tokenizer, tokenizer));
   if (config.gpt.context == 0) config.gpt.context = s.data.sequence;
   if (config.gpt.context < s.data.sequence)
@@ -61,10 +61,10 @@ int MicroBatchesOf(const Settings& s) {
   return data::CountMicroBatches(s.data.MakeBatchOptions(s.train.batch, s.train.micro_batch, static_cast<uint64_t>(s.run.seed)));
 }
 
-Plan MakePlan(const LoadedSettings& loaded) {
+Plan MakePlan(const LoadedSettings& loaded, bool own_dataset) {
   const Settings& s = loaded.values;
   Plan plan;
-  plan.spec = model::BuildModel(ResolveModel(loaded));
+  plan.spec = model::BuildModel(ResolveModel(loaded, own_dataset));
   const int64_t ranks = s.parallel.data * s.parallel.pipeline;
   if (ranks > 1024) loaded.config.Fail("parallel.data", fmt::format("{} x {} = {} ranks; thread ranks go up to 1024", s.parallel.data, s.parallel.pipeline, ranks));
   const int64_t stages = s.parallel.pipeline * s.parallel.chunks;

@@ -28,7 +28,8 @@ struct Plan {
 
 // UserError naming the key and what would work when there is no such plan. The verdict may hold faults: the caller
 // decides (`check` prints them, `train` refuses).
-Plan MakePlan(const LoadedSettings& settings);
+// `own_dataset`: the samples do not come from [data], so the tokenizer's vocabulary does not bound the model's.
+Plan MakePlan(const LoadedSettings& settings, bool own_dataset = false);
 
 // Micro-batches of a step; UserError when the batch does not divide and data.ragged is off.
 int MicroBatchesOf(const Settings& settings);

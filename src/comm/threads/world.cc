@@ -1,5 +1,6 @@
 #include "comm/threads/world.h"
 
+#include <c10/util/Exception.h>
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -27,6 +28,8 @@ void Pause() {
 std::string TextOf(const std::exception_ptr& what) {
   try {
     std::rethrow_exception(what);
+  } catch (const c10::Error& e) {
+    return e.what_without_backtrace();  // the frames of libtorch help nobody who reads the message
   } catch (const std::exception& e) {
     return e.what();
   } catch (...) {

@@ -46,7 +46,7 @@ std::unique_ptr<PreparedRun> Prepare(const LoadedSettings& settings, std::shared
   const Settings& s = settings.values;
   runtime::PrepareProcess(s.numerics.reproducible);
   auto run = std::make_unique<PreparedRun>();
-  run->plan = MakePlan(settings);
+  run->plan = MakePlan(settings, dataset != nullptr);
   RequireSound(run->plan);
   if (dataset == nullptr) {
     run->text = data::LoadTextData(s.data);
