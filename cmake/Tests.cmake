@@ -95,3 +95,10 @@ add_test(NAME include_table COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/scripts/check
 add_test(NAME hygiene COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/scripts/check_hygiene.py ${CMAKE_SOURCE_DIR})
 add_test(NAME checks_of_the_checks COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/tests/scripts/checks_test.py)
 set_tests_properties(include_table hygiene checks_of_the_checks PROPERTIES LABELS project)
+
+# The program as a whole: scripts that start it.
+if(TARGET penstock AND PENSTOCK_WITH_TORCH AND PENSTOCK_SANITIZE STREQUAL "none")
+  add_test(NAME kill_and_resume COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/tests/program/kill_and_resume.py $<TARGET_FILE:penstock>)
+  add_test(NAME bad_input COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/tests/program/bad_input.py $<TARGET_FILE:penstock>)
+  set_tests_properties(kill_and_resume bad_input PROPERTIES LABELS program TIMEOUT 900)
+endif()

@@ -51,7 +51,6 @@ void TrainSettings::Declare(config::Section& s) {
   s.Int("max_skipped", &max_skipped,
         {.min = 1, .help = "updates left out in a row before the run ends all the same", .unit = "steps",
          .only_if = [this] { return on_nonfinite == "skip"; }, .only_if_text = "train.on_nonfinite = 'skip'"});
-  s.Int("log_every", &log_every, {.min = 1, .help = "steps between progress lines (metrics.jsonl has every step)", .unit = "steps"});
   s.Int("sample_tokens", &sample_tokens, {.min = 0, .help = "tokens to generate at the end; 0: none", .unit = "tokens"});
   s.String("sample_prompt", &sample_prompt, {.help = "what the sample starts with", .only_if = [this] { return sample_tokens > 0; }, .only_if_text = "train.sample_tokens > 0"});
   s.Real("sample_temperature", &sample_temperature, {.min = 0.0, .help = "of the sample; 0: the likeliest token", .only_if = [this] { return sample_tokens > 0; }, .only_if_text = "train.sample_tokens > 0"});

@@ -29,7 +29,6 @@ struct TrainSettings {
   int64_t micro_batch = 1;
   std::string on_nonfinite = "stop";
   int64_t max_skipped = 10;
-  int64_t log_every = 1;
   int64_t sample_tokens = 0;
   std::string sample_prompt = "def ";
   double sample_temperature = 0.8;

@@ -15,7 +15,7 @@ namespace {
 using tiny::EqualSamples;
 using tiny::ExpectEqualBits;
 using tiny::Reference;
-using tiny::Run;
+using tiny::RunLayout;
 using tiny::With;
 
 const std::vector<std::vector<std::string>> kPipelines = {
@@ -30,7 +30,7 @@ TEST(IssueA1, TiedEmbeddingsOverPipelineAndData) {
   const auto samples = EqualSamples();
   const auto reference = Reference({"model.tied=true"}, samples);
   for (const auto& pipeline : kPipelines)
-    ExpectEqualBits(reference, Run(With({"model.tied=true", "parallel.data=2"}, pipeline), samples));
+    ExpectEqualBits(reference, RunLayout(With({"model.tied=true", "parallel.data=2"}, pipeline), samples));
 }
 
 // deepspeedai/DeepSpeed issue 5729: with shapes that change, the outputs of one batch met the labels of another.
@@ -39,7 +39,7 @@ TEST(IssueA3, LabelsBelongToTheirBatch) {
   const auto numbered = std::make_shared<data::ListDataset>(data::ListDataset::Numbered({16, 12, 9, 16, 12, 9, 5, 16}));
   const std::vector<std::string> batches = {"train.batch=4", "train.micro_batch=1", "data.shuffle=false", "train.steps=4"};
   const auto reference = Reference(batches, numbered);
-  for (const auto& pipeline : kPipelines) ExpectEqualBits(reference, Run(With(batches, pipeline), numbered));
+  for (const auto& pipeline : kPipelines) ExpectEqualBits(reference, RunLayout(With(batches, pipeline), numbered));
 
   const auto settings = tiny::Settings(batches);
   const data::Batches made(numbered, settings->values.data.MakeBatchOptions(4, 1, 1));
@@ -52,7 +52,7 @@ TEST(IssueA3, LabelsBelongToTheirBatch) {
     for (int32_t& label : sample.labels) label = (label + 1) % 8;
     wrong.push_back(sample);
   }
-  const auto mixed = Run(batches, std::make_shared<data::ListDataset>(wrong));
+  const auto mixed = RunLayout(batches, std::make_shared<data::ListDataset>(wrong));
   EXPECT_EQ(tiny::Compare(reference, mixed).verdict, checkpoint::Verdict::fault);
 }
 
@@ -61,7 +61,7 @@ TEST(IssueA5, LengthsDifferInsideOneStep) {
   const auto samples = tiny::Samples({16, 16, 10, 3});
   const std::vector<std::string> batches = {"train.batch=4", "train.micro_batch=1", "data.shuffle=false"};
   const auto reference = Reference(batches, samples);
-  for (const auto& pipeline : kPipelines) ExpectEqualBits(reference, Run(With(batches, pipeline), samples));
+  for (const auto& pipeline : kPipelines) ExpectEqualBits(reference, RunLayout(With(batches, pipeline), samples));
   const auto whole = Reference(batches, samples, session::OracleKind::whole);  // token-weighted mean over all of them
   EXPECT_NE(tiny::Compare(reference, whole).verdict, checkpoint::Verdict::fault);
 
@@ -82,7 +82,7 @@ TEST(IssueA6, BatchThatDoesNotDivide) {
     const auto whole = Reference(ragged, samples, session::OracleKind::whole);
     EXPECT_NE(tiny::Compare(reference, whole).verdict, checkpoint::Verdict::fault) << batch;
     for (const char* schedule : {"1f1b", "gpipe", "zb-h1"})
-      ExpectEqualBits(reference, Run(With(ragged, {"parallel.pipeline=3", fmt::format("parallel.schedule='{}'", schedule)}), samples));
+      ExpectEqualBits(reference, RunLayout(With(ragged, {"parallel.pipeline=3", fmt::format("parallel.schedule='{}'", schedule)}), samples));
   }
   // 2 samples over 3 micro-batches at the end of an epoch of 10: sizes 1, 1, 0.
   const auto ten = EqualSamples(10);
@@ -94,8 +94,8 @@ TEST(IssueA6, BatchThatDoesNotDivide) {
   EXPECT_EQ(sizes, (std::vector<int64_t>{1, 1, 0}));
   const auto reference = Reference(epoch_end, ten);
   for (const char* layout : {"parallel.pipeline=3", "parallel.data=2", "parallel.data=3"})
-    ExpectEqualBits(reference, Run(With(epoch_end, {layout}), ten));
-  ExpectEqualBits(reference, Run(With(epoch_end, {"parallel.pipeline=2", "parallel.data=2", "parallel.recompute='full'", "parallel.schedule='zb-h1'"}), ten));
+    ExpectEqualBits(reference, RunLayout(With(epoch_end, {layout}), ten));
+  ExpectEqualBits(reference, RunLayout(With(epoch_end, {"parallel.pipeline=2", "parallel.data=2", "parallel.recompute='full'", "parallel.schedule='zb-h1'"}), ten));
   // Not asked for: refused in planning, with the sizes that work.
   try {
     session::Prepare(*tiny::Settings({"train.batch=8", "train.micro_batch=3"}), samples);
@@ -125,14 +125,14 @@ TEST(IssueA9, ValidTokensDiffer) {
   EXPECT_NE(tiny::Compare(reference, whole).verdict, checkpoint::Verdict::fault);
   for (const auto& layout : std::vector<std::vector<std::string>>{
            {"parallel.data=2"}, {"parallel.data=4"}, {"parallel.pipeline=2"}, {"parallel.data=2", "parallel.pipeline=2"}})
-    ExpectEqualBits(reference, Run(With(batches, layout), dataset));
+    ExpectEqualBits(reference, RunLayout(With(batches, layout), dataset));
 }
 
 // karpathy/build-nanogpt PR 30: with accumulation 4 the loss was worse than with 1, although the batch was the same.
 TEST(IssueA11, AccumulationDoesNotChangeTheUpdate) {
   const auto samples = EqualSamples(96);
-  const auto once = Run({"train.batch=32", "train.micro_batch=16", "parallel.data=2"}, samples);
-  const auto four = Run({"train.batch=32", "train.micro_batch=4", "parallel.data=2"}, samples);
+  const auto once = RunLayout({"train.batch=32", "train.micro_batch=16", "parallel.data=2"}, samples);
+  const auto four = RunLayout({"train.batch=32", "train.micro_batch=4", "parallel.data=2"}, samples);
   const session::RunComparison c = tiny::Compare(once, four);
   // Another micro-batch size is another computation: equal to 1e-10 in fp64, not in every bit.
   EXPECT_NE(c.verdict, checkpoint::Verdict::fault) << c.first << "\n" << c.tensors.ToString();
@@ -146,13 +146,13 @@ TEST(IssueA12, OneNormForAllStagesAndChunks) {
     const std::vector<std::string> clipped = {"optimizer.clip=0.1", fmt::format("optimizer.clip_norm='{}'", norm), "model.init_std=0.5"};
     const auto reference = Reference(clipped, samples);
     EXPECT_GT(reference.norms[0], 0.1) << "clipping must be active";
-    const auto two = Run(With(clipped, {"parallel.pipeline=2"}), samples);
+    const auto two = RunLayout(With(clipped, {"parallel.pipeline=2"}), samples);
     ExpectEqualBits(reference, two);
     EXPECT_EQ(reference.norms, two.norms);
-    ExpectEqualBits(reference, Run(With(clipped, {"parallel.pipeline=2", "parallel.chunks=2", "parallel.schedule='interleaved-1f1b'"}), samples));
-    ExpectEqualBits(reference, Run(With(clipped, {"parallel.pipeline=2", "parallel.data=2"}), samples));
+    ExpectEqualBits(reference, RunLayout(With(clipped, {"parallel.pipeline=2", "parallel.chunks=2", "parallel.schedule='interleaved-1f1b'"}), samples));
+    ExpectEqualBits(reference, RunLayout(With(clipped, {"parallel.pipeline=2", "parallel.data=2"}), samples));
     // The check can fail: without clipping the run is another one.
-    EXPECT_EQ(tiny::Compare(reference, Run({"model.init_std=0.5"}, samples)).verdict, checkpoint::Verdict::fault);
+    EXPECT_EQ(tiny::Compare(reference, RunLayout({"model.init_std=0.5"}, samples)).verdict, checkpoint::Verdict::fault);
   }
 }
 
@@ -160,11 +160,11 @@ TEST(IssueA12, OneNormForAllStagesAndChunks) {
 TEST(IssueA14, NormOrderDoesNotSplitRuns) {
   const auto samples = EqualSamples(64);
   const std::vector<std::string> long_run = {"train.steps=30", "optimizer.clip=0.1", "numerics.precision='fp32'", "train.micro_batch=1"};
-  const auto one = Run(long_run, samples);
-  ExpectEqualBits(one, Run(With(long_run, {"parallel.pipeline=2"}), samples));
+  const auto one = RunLayout(long_run, samples);
+  ExpectEqualBits(one, RunLayout(With(long_run, {"parallel.pipeline=2"}), samples));
   // Fast mode promises a tolerance only; norms stay within 3 units in the last place in the first step.
   const auto fast = With(long_run, {"numerics.reproducible=false"});
-  const auto fast_one = Run(fast, samples), fast_two = Run(With(fast, {"parallel.pipeline=2", "parallel.schedule='gpipe'"}), samples);
+  const auto fast_one = RunLayout(fast, samples), fast_two = RunLayout(With(fast, {"parallel.pipeline=2", "parallel.schedule='gpipe'"}), samples);
   EXPECT_NEAR(fast_one.norms[0], fast_two.norms[0], 3 * std::abs(std::nextafter(static_cast<float>(fast_one.norms[0]), 1e30f) - static_cast<float>(fast_one.norms[0])));
 }
 

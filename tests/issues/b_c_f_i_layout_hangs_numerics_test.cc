@@ -39,7 +39,7 @@ TEST(IssueB1, NoLayerIsDropped) {
   EXPECT_THROW(session::MakePlan(*tiny::Settings({"model.layers=7", "parallel.pipeline=4", "parallel.stages='2,2,1,1'"}), true), UserError);
   // And it trains all of them: the uneven pipeline has the bits of the plain loop over all layers.
   const auto samples = tiny::EqualSamples();
-  tiny::ExpectEqualBits(tiny::Reference({"model.layers=7"}, samples), tiny::Run({"model.layers=7", "parallel.pipeline=4"}, samples));
+  tiny::ExpectEqualBits(tiny::Reference({"model.layers=7"}, samples), tiny::RunLayout({"model.layers=7", "parallel.pipeline=4"}, samples));
 }
 
 // NVIDIA/Megatron-LM PR 5318: embedding and loss unbalance the ends. A vocabulary of 20,000 at hidden 32 makes the head
@@ -87,7 +87,7 @@ TEST(IssueC8, WarmUpIsAsFastAsTheDependenciesAllow) {
 TEST(IssueF2, NonFiniteStopsAllRanksBeforeTheUpdate) {
   const auto samples = tiny::EqualSamples();
   for (const std::vector<std::string>& layout : std::vector<std::vector<std::string>>{{"parallel.pipeline=2"}, {"parallel.pipeline=2", "parallel.data=2"}}) {
-    const auto two_steps = tiny::Run(tiny::With({"train.steps=2"}, layout), samples);
+    const auto two_steps = tiny::RunLayout(tiny::With({"train.steps=2"}, layout), samples);
     const auto settings = tiny::Settings(tiny::With({"train.steps=5"}, layout));
     const auto run = session::Prepare(*settings, samples);
     run->job.loss_fault = [](int64_t step, int m, double loss) { return step == 2 && m == 1 ? std::nan("") : loss; };

@@ -52,7 +52,7 @@ inline std::shared_ptr<const data::Dataset> Samples(const std::vector<int64_t>& 
 inline std::shared_ptr<const data::Dataset> EqualSamples(int count = 24) { return Samples(std::vector<int64_t>(count, 16)); }
 
 // The run in the layout that `assignments` name.
-inline session::RecordedRun Run(const std::vector<std::string>& assignments, const std::shared_ptr<const data::Dataset>& dataset) {
+inline session::RecordedRun RunLayout(const std::vector<std::string>& assignments, const std::shared_ptr<const data::Dataset>& dataset) {
   const auto settings = Settings(assignments);
   const auto run = session::Prepare(*settings, dataset);
   return session::RecordRun(*settings, *run, "run");

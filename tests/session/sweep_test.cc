@@ -97,7 +97,7 @@ TEST(Sweep, AnotherSummationOrderIsFound) {
   const auto samples = tiny::EqualSamples();
   const std::vector<std::string> five = {"train.batch=8", "train.micro_batch=1", "numerics.precision='fp32'"};
   const auto tree = tiny::Reference(five, samples);
-  const auto fold = tiny::Run(tiny::With(five, {"numerics.reproducible=false"}), samples);
+  const auto fold = tiny::RunLayout(tiny::With(five, {"numerics.reproducible=false"}), samples);
   const session::RunComparison c = tiny::Compare(tree, fold);
   EXPECT_NE(c.verdict, checkpoint::Verdict::equal);
   EXPECT_NE(c.first.find("gradient"), std::string::npos) << c.first;

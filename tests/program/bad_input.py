@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""Wrong input to the program: exit code 2, one message that says what would work, nothing overwritten.
+
+usage: bad_input.py PENSTOCK
+"""
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+GOOD = """
+[train]
+steps = 2
+batch = 4
+micro_batch = 1
+[model]
+layers = 2
+hidden = 32
+heads = 4
+[data]
+source = "text"
+path = "{path}"
+sequence = 16
+"""
+
+
+def main():
+    penstock = sys.argv[1]
+    root = pathlib.Path(tempfile.mkdtemp(prefix="penstock-bad-"))
+    (root / "text.txt").write_text("to be or not to be, that is the question\n" * 200)
+    (root / "binary.bin").write_bytes(bytes(range(256)) * 100)
+    config = root / "good.toml"
+    config.write_text(GOOD.format(path=root / "text.txt"))
+    failures, checks = [], 0
+
+    def run(arguments):
+        return subprocess.run([penstock] + [str(a) for a in arguments], capture_output=True, text=True, cwd=root)
+
+    def expect(name, arguments, *words, code=2):
+        nonlocal checks
+        checks += 1
+        result = run(arguments)
+        message = result.stderr.strip()
+        problems = []
+        if result.returncode != code:
+            problems.append(f"exit {result.returncode}, not {code}")
+        for word in words:
+            if word not in message:
+                problems.append(f"the message does not name '{word}'")
+        if "terminate" in message or "Exception raised from" in message or message.count("\n") > 12:
+            problems.append("not one clear message")
+        if problems:
+            failures.append(f"{name}: {'; '.join(problems)}\n    {message[:600]}")
+
+    def train(*sets, base=config):
+        return ["train", base, "--set", f"run.dir={root / 'run'}"] + [x for s in sets for x in ("--set", s)]
+
+    expect("misspelled key", train("train.stpes=3"), "stpes", "did you mean", "steps")
+    misspelled = root / "misspelled.toml"
+    misspelled.write_text(config.read_text() + "\n[optimizer]\ngradient_cliping = 1.0\nlearning_rate = 1\n")
+    expect("misspelled key in a file", train(base=misspelled), "misspelled.toml:", "gradient_cliping")
+    expect("impossible mesh", train("parallel.pipeline=9"), "parallel.pipeline", "layers")
+    expect("zero ranks", train("parallel.data=0"), "parallel.data")
+    expect("route that does not fit", train("parallel.pipeline=2", "parallel.route=v"), "route")
+    expect("batch that does not divide", train("train.micro_batch=3"), "3", "4")
+    expect("missing configuration", ["train", root / "nothing.toml"], "nothing.toml")
+    expect("missing corpus", train(f"data.path={root / 'nothing.txt'}"), "nothing.txt")
+    expect("binary corpus", train(f"data.path={root / 'binary.bin'}"), "binary.bin")
+    expect("unknown schedule", train("parallel.schedule=1f1c"), "did you mean", "1f1b")
+    expect("heads that do not divide", train("model.heads=5"), "heads")
+    expect("unknown sub-command", ["trian", config])
+    expect("no sub-command", [])
+    expect("malformed TOML", ["check", root / "text.txt"], "text.txt")
+    broken = root / "broken.toml"
+    broken.write_text("[train\nsteps = 1\n")
+    expect("TOML that does not parse", ["check", broken], "broken.toml:1")
+    expect("compare without a second", ["compare", config], "--oracle")
+    expect("generate from nothing", ["generate", root / "nowhere"], "nowhere")
+    expect("report of nothing", ["report", root / "nowhere"], "nowhere")
+    expect("schedule of no ranks", ["schedule", "1f1b", "--ranks", "0", "--microbatches", "4"])
+    expect("key without effect", train("optimizer.momentum=0.9"), "optimizer.momentum", "sgd")
+
+    # A good run, then things that must not touch it.
+    good = run(train())
+    checks += 1
+    if good.returncode != 0:
+        failures.append(f"good run: exit {good.returncode}\n    {good.stderr[:600]}")
+    before = {p: p.read_bytes() for p in (root / "run").rglob("*") if p.is_file()}
+    expect("another computation in the same directory", train("model.hidden=64"), "model.hidden", "run.overwrite")
+    expect("never resume over a run", train("checkpoint.resume=never"), "run.overwrite")
+    (root / "foreign").mkdir()
+    (root / "foreign" / "thesis.txt").write_text("years of work")
+    expect("a directory of something else", ["train", config, "--set", f"run.dir={root / 'foreign'}"], "foreign")
+    expect("that stays even with overwrite off", ["train", config, "--set", f"run.dir={root / 'text.txt'}"], "text.txt")
+    after = {p: p.read_bytes() for p in (root / "run").rglob("*") if p.is_file()}
+    checks += 1
+    if before != after:
+        failures.append("files of the good run changed: " + ", ".join(str(p) for p in set(before) ^ set(after)) or "contents")
+    complete = run(train())
+    checks += 1
+    if complete.returncode != 0 or {p: p.read_bytes() for p in (root / "run").rglob("*") if p.is_file()} != before:
+        failures.append(f"a complete run is not left alone: exit {complete.returncode}")
+
+    # Truncated checkpoints: named, and not loaded.
+    newest = (root / "run" / "checkpoints" / "latest").read_text().strip()
+    model = root / "run" / "checkpoints" / newest / "model.safetensors"
+    whole = model.read_bytes()
+    for size in (0, 4, 100, len(whole) // 2, len(whole) - 1):
+        model.write_bytes(whole[:size])
+        expect(f"checkpoint cut to {size} bytes", ["generate", model.parent, "--tokens", "2"], "model.safetensors")
+    flipped = bytearray(whole)
+    flipped[-3] ^= 0x40
+    model.write_bytes(bytes(flipped))
+    expect("a flipped bit", ["generate", model.parent, "--tokens", "2"], "hash")
+    model.write_bytes(whole)
+
+    # Moved aside, not deleted.
+    moved = run(train("model.hidden=64", "run.overwrite=true"))
+    checks += 1
+    old = root / "run.old-1"
+    if moved.returncode != 0 or not (old / "run.json").exists():
+        failures.append(f"overwrite did not move the old run aside: exit {moved.returncode}\n    {moved.stderr[:400]}")
+
+    for failure in failures:
+        print("FAILED", failure)
+    print(f"{checks} checks, {len(failures)} failures")
+    shutil.rmtree(root, ignore_errors=True)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

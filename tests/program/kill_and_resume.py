@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""kill -9 at a random moment and resume, many times: the end has the bits of the run that nobody disturbed.
+
+usage: kill_and_resume.py PENSTOCK [--kills N] [--seed S]
+
+One computation (reproducible, dropout on, a checkpoint every second step). An undisturbed run gives the reference.
+Then, N times over: the run is started, killed with SIGKILL after a random delay, and started again, each time in
+another layout with the same micro-batches, until it is complete. The final checkpoint's tensors must be the
+reference's, byte for byte; metrics must name every step once. Prints one line per run and a closing line; exit status
+1 when anything differs. At least N kills must have hit a running program.
+"""
+import argparse
+import json
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+CONFIG = """
+[train]
+steps = 24
+batch = 8
+micro_batch = 1
+[model]
+layers = 4
+hidden = 64
+heads = 4
+dropout = 0.1
+[data]
+source = "text"
+path = "{corpus}"
+sequence = 32
+[optimizer]
+lr = 1e-3
+warmup = 4
+clip = 0.5
+[numerics]
+reproducible = true
+[checkpoint]
+every = 2
+keep = 3
+"""
+
+LAYOUTS = [
+    [],
+    ["parallel.pipeline=2"],
+    ["parallel.data=2"],
+    ["parallel.pipeline=2", "parallel.schedule=zb-h1"],
+    ["parallel.pipeline=2", "parallel.chunks=2", "parallel.schedule=interleaved-1f1b"],
+    ["parallel.data=2", "parallel.pipeline=2", "parallel.recompute=full"],
+    ["parallel.data=4"],
+]
+
+
+def command(penstock, config, run, layout):
+    sets = [f"--set=run.dir={run}"] + [f"--set={s}" for s in layout]
+    return [penstock, "train", str(config), "--json"] + sets
+
+
+def final_tensors(run):
+    checkpoints = run / "checkpoints"
+    newest = (checkpoints / "latest").read_text().strip()
+    folder = checkpoints / newest
+    return newest, (folder / "model.safetensors").read_bytes(), (folder / "optimizer.safetensors").read_bytes()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("penstock")
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    dice = random.Random(arguments.seed)
+    root = pathlib.Path(tempfile.mkdtemp(prefix="penstock-kill-"))
+    corpus = root / "corpus.txt"
+    corpus.write_text("".join(f"line {i}: {'abcdefghij'[i % 10] * (i % 7)} the quick brown fox {i * i}\n" for i in range(2000)))
+    config = root / "kill.toml"
+    config.write_text(CONFIG.format(corpus=corpus))
+
+    started = time.time()
+    done = subprocess.run(command(arguments.penstock, config, root / "reference", []), capture_output=True, text=True)
+    if done.returncode != 0:
+        print(done.stderr)
+        return 1
+    whole = time.time() - started
+    reference = final_tensors(root / "reference")
+
+    kills, failures, run_number = 0, 0, 0
+    while kills < arguments.kills:
+        run_number += 1
+        run = root / f"run{run_number}"
+        kills_here, used = 0, []
+        while True:
+            layout = dice.choice(LAYOUTS)
+            used.append(LAYOUTS.index(layout))
+            process = subprocess.Popen(command(arguments.penstock, config, run, layout), stdout=subprocess.PIPE,
+                                       stderr=subprocess.PIPE, text=True)
+            if kills_here < 4 and kills < arguments.kills:
+                time.sleep(dice.uniform(0.05, 0.9) * whole)
+                if process.poll() is None:
+                    process.send_signal(signal.SIGKILL)
+                    process.communicate()
+                    kills += 1
+                    kills_here += 1
+                    continue
+            _, errors = process.communicate()
+            if process.returncode != 0:
+                print(f"run {run_number}: exit {process.returncode}: {errors}")
+                failures += 1
+            break
+        if failures:
+            break
+        same = final_tensors(run) == reference
+        steps = [json.loads(line)["step"] for line in (run / "metrics.jsonl").read_text().splitlines()]
+        once = steps == list(range(1, 25))
+        failures += not (same and once)
+        print(f"run {run_number}: {kills_here} kills, layouts {used}: {'equal bits' if same else 'DIFFERENT'}"
+              f"{'' if once else ', metrics ' + str(steps)}", flush=True)
+    print(f"{kills} kills, {run_number} runs, {failures} failures")
+    shutil.rmtree(root, ignore_errors=True)
+    return 1 if failures or kills < arguments.kills else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,159 @@
+#include "runtime/executor.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/error.h"
+#include "checkpoint/compare.h"
+#include "runtime/oracle.h"
+#include "runtime/small_job.h"
+#include "schedule/operators.h"
+#include "schedule/verify.h"
+
+namespace penstock::runtime {
+namespace {
+
+checkpoint::NamedTensors PlainParameters(const SmallJob& small, int steps) {
+  const auto oracle = MakePlainLoop(small.job);
+  for (int step = 0; step < steps; ++step) oracle->Step(small.Bind(step, step));
+  checkpoint::NamedTensors tensors;
+  for (size_t p = 0; p < small.job.spec.parameters.size(); ++p) tensors[small.job.spec.parameters[p].name] = oracle->parameters()[p];
+  return tensors;
+}
+
+void ExpectPlain(const SmallJob& small, const TrainOutcome& outcome, int steps) {
+  const checkpoint::Comparison c = checkpoint::Compare(PlainParameters(small, steps), outcome.parameters);
+  EXPECT_EQ(c.verdict, checkpoint::Verdict::equal) << c.ToString();
+}
+
+// Every operator a schedule may name has a handler here, and no handler is without an operator.
+TEST(OperatorHandlers, SameNamesAsOperators) {
+  EXPECT_EQ(Registry<OperatorHandler>::Names(), Registry<schedule::Operator>::Names());
+}
+
+TEST(Executor, LayoutsHaveThePlainLoopsBits) {
+  for (const SmallLayout& layout : std::vector<SmallLayout>{{.builder = "gpipe"},
+                                                            {.builder = "1f1b", .pipeline = 2},
+                                                            {.builder = "zb-h1", .pipeline = 2, .recompute = true},
+                                                            {.builder = "1f1b", .data = 2, .pipeline = 2},
+                                                            {.builder = "1f1b", .data = 3, .micro_batches = 5},
+                                                            {.builder = "interleaved-1f1b", .pipeline = 2, .chunks = 2, .tied = false},
+                                                            {.builder = "zb-v", .data = 2, .pipeline = 2, .chunks = 2}}) {
+    const auto small = MakeSmallJob(layout);
+    ASSERT_TRUE(schedule::Verify(small->schedule).ok()) << schedule::Verify(small->schedule).ToString();
+    ExpectPlain(*small, RunTrainLoop(small->Loop(2), true), 2);
+    small->job.serial = true;
+    ExpectPlain(*small, RunTrainLoop(small->Loop(2), true), 2);
+  }
+}
+
+// More replicas than micro-batches: the last one holds its parameters and takes part in the reductions.
+TEST(Executor, ReplicaWithoutMicroBatches) {
+  const auto small = MakeSmallJob({.data = 3, .micro_batches = 2});
+  ExpectPlain(*small, RunTrainLoop(small->Loop(2), true), 2);
+}
+
+TEST(Executor, TimelineCoversEveryAction) {
+  const auto small = MakeSmallJob({.pipeline = 2});
+  TrainLoop loop = small->Loop(3);
+  loop.timeline_first = 1;
+  loop.timeline_count = 1;
+  const TrainOutcome outcome = RunTrainLoop(loop);
+  EXPECT_EQ(static_cast<int64_t>(outcome.timeline.events.size()), small->schedule.num_actions());
+  for (const schedule::Event& event : outcome.timeline.events) {
+    EXPECT_EQ(event.step, 1);
+    EXPECT_GE(event.end, event.start);
+    EXPECT_LE(event.waited, event.end - event.start + 1e-9);
+    EXPECT_EQ(event.action, small->schedule.at({event.rank, event.index}));
+  }
+  // F0 of rank 1 works only after F0 of rank 0 has ended, and does not wait for F1 (case C8).
+  const auto find = [&](int rank, int micro_batch) {
+    for (const schedule::Event& event : outcome.timeline.events)
+      if (event.rank == rank && event.action.key.kind == schedule::Kind::forward && event.action.key.micro_batch == micro_batch) return event;
+    throw InternalError("no such event");
+  };
+  EXPECT_GE(find(1, 0).start + find(1, 0).waited, find(0, 0).start + find(0, 0).waited);
+}
+
+// An explicit edge between two ranks: update of unit 1 on rank 1 waits for the update of unit 0 on rank 0.
+TEST(Executor, EdgesBetweenRanks) {
+  const auto small = MakeSmallJob({.pipeline = 2, .tied = false});
+  schedule::Schedule& s = small->schedule;
+  const auto find = [&](int rank) {
+    for (size_t i = 0; i < s.ranks[rank].size(); ++i)
+      if (s.ranks[rank][i].key.kind == schedule::Kind::update) return static_cast<int32_t>(i);
+    throw InternalError("no update");
+  };
+  s.edges.push_back({0, find(0)});
+  s.ranks[1][find(1)].extra_edges = {0, 1};
+  ASSERT_TRUE(schedule::Verify(s).ok()) << schedule::Verify(s).ToString();
+  TrainLoop loop = small->Loop(2);
+  loop.timeline_count = 2;
+  const TrainOutcome outcome = RunTrainLoop(loop, true);
+  ExpectPlain(*small, outcome, 2);
+  double updated = 0, started = 0;
+  for (const schedule::Event& event : outcome.timeline.events) {
+    if (event.step != 1) continue;
+    if (event.rank == 0 && event.index == find(0)) updated = event.end;
+    if (event.rank == 1 && event.index == find(1)) started = event.start + event.waited;
+  }
+  EXPECT_GT(updated, 0);
+  EXPECT_GE(started, 0);
+}
+
+// A rank that fails ends the run on all ranks with its own words.
+TEST(Executor, FailureOfOneRankEndsAll) {
+  const auto small = MakeSmallJob({.data = 2, .pipeline = 2});
+  TrainLoop loop = small->Loop(5);
+  const auto bind = loop.bind;
+  loop.bind = [&](int64_t step, int64_t applied) {
+    StepBinding binding = bind(step, applied);
+    const auto materialize = binding.materialize;
+    binding.materialize = [materialize, step](int j) {
+      if (step == 2 && j == 3) throw WorldError("the disk with micro-batch 3 is gone");
+      return materialize(j);
+    };
+    return binding;
+  };
+  try {
+    RunTrainLoop(loop);
+    FAIL() << "the failure was swallowed";
+  } catch (const WorldError& error) {
+    EXPECT_NE(std::string(error.what()).find("micro-batch 3 is gone"), std::string::npos) << error.what();
+  }
+}
+
+// A schedule whose message orders differ on the two sides is found at run time too, in the schedule's words.
+TEST(Executor, SwappedMessagesAreNamed) {
+  const auto small = MakeSmallJob({.pipeline = 2});
+  std::vector<size_t> receives;
+  auto& list = small->schedule.ranks[1];
+  for (size_t i = 0; i < list.size(); ++i)
+    if (list[i].key.kind == schedule::Kind::recv) receives.push_back(i);
+  ASSERT_GE(receives.size(), 2u);
+  std::swap(list[receives[0]], list[receives[1]]);
+  EXPECT_FALSE(schedule::Verify(small->schedule).ok());
+  try {
+    RunTrainLoop(small->Loop(1));
+    FAIL() << "swapped messages were accepted";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("activation"), std::string::npos) << error.what();
+  }
+}
+
+// bf16 runs: the loss follows the fp32 run closely, and any layout has the same bits.
+TEST(Executor, Bf16) {
+  const auto one = MakeSmallJob({});
+  const TrainOutcome wide = RunTrainLoop(one->Loop(4), true);
+  one->job.precision = model::Precision::bf16;
+  const TrainOutcome narrow = RunTrainLoop(one->Loop(4), true);
+  EXPECT_NEAR(wide.last.result.verdict.loss, narrow.last.result.verdict.loss, 0.05);
+  EXPECT_NE(wide.last.result.verdict.loss, narrow.last.result.verdict.loss);
+  const auto two = MakeSmallJob({.builder = "zb-h1", .pipeline = 2});
+  two->job.precision = model::Precision::bf16;
+  EXPECT_EQ(checkpoint::Compare(narrow.parameters, RunTrainLoop(two->Loop(4), true).parameters).verdict, checkpoint::Verdict::equal);
+}
+
+}  // namespace
+}  // namespace penstock::runtime
