@@ -1,5 +1,6 @@
 #include "checkpoint/compare.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 #include <bit>
@@ -116,7 +117,11 @@ void Comparison::Add(TensorDifference difference) {
 
 std::string Comparison::ToString() const {
   std::string text = fmt::format("{}: {} of {} tensors differ", VerdictName(verdict), differences.size(), tensors);
-  for (size_t i = 0; i < differences.size() && i < 10; ++i) text += "\n  " + differences[i].ToString();
+  // Faults before rounding: with many tensors the one to look at must be among those that are shown.
+  std::vector<const TensorDifference*> shown;
+  for (const TensorDifference& d : differences) shown.push_back(&d);
+  std::stable_sort(shown.begin(), shown.end(), [](const auto* a, const auto* b) { return a->verdict > b->verdict; });
+  for (size_t i = 0; i < shown.size() && i < 10; ++i) text += "\n  " + shown[i]->ToString();
   if (differences.size() > 10) text += fmt::format("\n  and {} more", differences.size() - 10);
   return text;
 }

@@ -16,22 +16,22 @@ namespace {
 
 std::string Variable(const char* name) {
   const char* value = std::getenv(name);
-  return value == nullptr ? "" : fmt::format("{}={} ", name, value);
+  return value == nullptr ? "" : fmt::format("{}={}, ", name, value);
 }
 
 }  // namespace
 
 void PrepareProcess(bool reproducible) {
   static std::once_flag once;
-  std::call_once(once, [&] {
+  std::call_once(once, [] {
     // Before the BLAS starts: threads are ours to give, never the library's guess.
-    setenv("MKL_DYNAMIC", "FALSE", /*overwrite=*/0);
+    setenv("MKL_DYNAMIC", "FALSE", /*overwrite=*/1);
     memory::InstallCountingAllocator();
-    if (reproducible) {
-      at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
-      at::globalContext().setDeterministicFillUninitializedMemory(false);  // every buffer is written before it is read
-    }
   });
+  if (reproducible) {
+    at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
+    at::globalContext().setDeterministicFillUninitializedMemory(false);  // every buffer is written before it is read
+  }
 }
 
 Environment DescribeEnvironment(int intra_op_threads) {
@@ -45,7 +45,7 @@ Environment DescribeEnvironment(int intra_op_threads) {
 }
 
 std::string Environment::Fingerprint() const {
-  return fmt::format("libtorch {} {} {}, {} thread{} per rank, build {}", libtorch, capability, blas_settings, intra_op_threads,
+  return fmt::format("libtorch {} {}, {}{} thread{} per rank, build {}", libtorch, capability, blas_settings, intra_op_threads,
                      intra_op_threads == 1 ? "" : "s", Hash(build).Hex().substr(0, 8));
 }
 

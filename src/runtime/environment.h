@@ -8,8 +8,8 @@
 
 namespace penstock::runtime {
 
-// Once, first thing in a command that computes: counting allocator, one BLAS policy, deterministic algorithms when
-// `reproducible`. Later calls do nothing.
+// First thing in a command that computes: counting allocator, one BLAS policy, and deterministic algorithms when
+// `reproducible` (they stay on). May be called again, not while ranks run.
 void PrepareProcess(bool reproducible);
 
 struct Environment {

@@ -1,7 +1,7 @@
 // src/schedule/operators.h
 //
 // Operators are open: a task, collective, check, copy or message names one. Each is registered by a file in
-// schedule/ops with its effects; its price is in cost/ops, its handler in runtime/ops, and a test demands all three.
+// schedule/ops with its effects; its handler is in runtime/ops, and a test demands both. Prices: schedule/costs.h.
 #pragma once
 
 #include <functional>

@@ -84,7 +84,7 @@ int RunCompare(const CompareOptions& options, std::ostream& out, std::ostream& l
     out << fmt::format("{} against {}: {} steps, {} tensors, {} differ: {}\n", a.title, b.title, a.losses.size(), comparison.tensors.tensors,
                        comparison.tensors.differences.size(), checkpoint::VerdictName(comparison.verdict));
     if (!comparison.first.empty()) out << "first difference: " << comparison.first << "\n";
-    if (!comparison.tensors.differences.empty()) out << comparison.tensors.ToString();
+    if (!comparison.tensors.differences.empty()) out << comparison.tensors.ToString() << "\n";
     if (comparison.verdict != checkpoint::Verdict::equal)
       out << fmt::format("largest relative difference of losses {:.3g}, of norms {:.3g}\n", comparison.loss_difference, comparison.norm_difference);
   }
