@@ -26,7 +26,7 @@ sequence = 16
 
 
 def main():
-    penstock = sys.argv[1]
+    penstock = str(pathlib.Path(sys.argv[1]).resolve())
     root = pathlib.Path(tempfile.mkdtemp(prefix="penstock-bad-"))
     (root / "text.txt").write_text("to be or not to be, that is the question\n" * 200)
     (root / "binary.bin").write_bytes(bytes(range(256)) * 100)
@@ -37,7 +37,7 @@ def main():
     def run(arguments):
         return subprocess.run([penstock] + [str(a) for a in arguments], capture_output=True, text=True, cwd=root)
 
-    def expect(name, arguments, *words, code=2):
+    def expect(name, arguments, *words, code=2, lines=12):
         nonlocal checks
         checks += 1
         result = run(arguments)
@@ -48,7 +48,7 @@ def main():
         for word in words:
             if word not in message:
                 problems.append(f"the message does not name '{word}'")
-        if "terminate" in message or "Exception raised from" in message or message.count("\n") > 12:
+        if "terminate" in message or "Exception raised from" in message or message.count("\n") > lines:
             problems.append("not one clear message")
         if problems:
             failures.append(f"{name}: {'; '.join(problems)}\n    {message[:600]}")
@@ -70,7 +70,7 @@ def main():
     expect("unknown schedule", train("parallel.schedule=1f1c"), "did you mean", "1f1b")
     expect("heads that do not divide", train("model.heads=5"), "heads")
     expect("unknown sub-command", ["trian", config])
-    expect("no sub-command", [])
+    expect("no sub-command", [], "SUBCOMMAND", lines=40)
     expect("malformed TOML", ["check", root / "text.txt"], "text.txt")
     broken = root / "broken.toml"
     broken.write_text("[train\nsteps = 1\n")
