@@ -1,0 +1,193 @@
+#include "checkpoint/checkpoint.h"
+
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/full.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+
+#include "base/error.h"
+#include "checkpoint/directory.h"
+#include "checkpoint/temporary_directory.h"
+
+namespace penstock::checkpoint {
+namespace {
+
+NamedTensors Model(double value) {
+  return {{"embed.weight", at::full({5, 3}, value, at::kFloat)}, {"head.bias", at::full({7}, -value, at::kFloat)}};
+}
+NamedTensors Moments(double value) { return {{"adamw.m/embed.weight", at::full({5, 3}, value / 2, at::kFloat)}}; }
+
+TrainState State(int64_t step) {
+  return {.step = step,
+          .applied_updates = step - 1,
+          .samples_seen = 16 * step,
+          .seed = UINT64_MAX,
+          .loss_scale = 65536.0,
+          .model_fingerprint = "gpt 4x32",
+          .environment = "test",
+          .config = "[train]\nsteps = 3\n",
+          .extra = {{"data.epoch", "2"}}};
+}
+
+std::string Save(const std::string& directory, int64_t step, SaveOptions options = {}) {
+  return SaveCheckpoint(directory, State(step), FromMemory(Model(static_cast<double>(step))),
+                        FromMemory(Moments(static_cast<double>(step))), options);
+}
+
+// Changes one byte near the end of a file.
+void Damage(const std::string& path) {
+  std::string bytes = ReadFile(path);
+  bytes[bytes.size() - 2] = static_cast<char>(bytes[bytes.size() - 2] ^ 1);
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+std::string Message(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const UserError& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+bool Contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(Checkpoint, RoundTrip) {
+  const TemporaryDirectory directory;
+  const std::string path = Save(directory / "run/checkpoints", 12);
+  EXPECT_EQ(path, directory / "run/checkpoints/step-00000012");
+  EXPECT_EQ(ReadFile(directory / "run/checkpoints/latest"), "step-00000012\n");
+  const Checkpoint checkpoint(path);
+  EXPECT_EQ(checkpoint.state(), State(12));
+  checkpoint.RequireModel("gpt 4x32");
+  checkpoint.Verify();
+  EXPECT_TRUE(checkpoint.ReadModel({"embed.weight", at::kFloat, {5, 3}}).equal(Model(12).at("embed.weight")));
+  EXPECT_TRUE(checkpoint.ReadOptimizer({"adamw.m/embed.weight", at::kFloat, {5, 3}})
+                  .equal(Moments(12).at("adamw.m/embed.weight")));
+  EXPECT_EQ(FileSystem::Real().List(directory / "run/checkpoints"),
+            (std::vector<std::string>{"latest", "step-00000012"}));
+}
+
+TEST(Checkpoint, WrongModelShapeTypeAndNameAreNamed) {
+  const TemporaryDirectory directory;
+  const Checkpoint checkpoint(Save(directory.path(), 1));
+  EXPECT_TRUE(Contains(Message([&] { checkpoint.RequireModel("gpt 8x32"); }), "gpt 4x32"));
+  EXPECT_TRUE(Contains(Message([&] { checkpoint.ReadModel({"embed.weight", at::kFloat, {5, 4}}); }), "[5, 3]"));
+  EXPECT_TRUE(Contains(Message([&] { checkpoint.ReadModel({"embed.weight", at::kDouble, {5, 3}}); }), "F64"));
+  EXPECT_TRUE(Contains(Message([&] { checkpoint.ReadModel({"embed.wieght", at::kFloat, {5, 3}}); }), "did you mean"));
+}
+
+TEST(Checkpoint, DamageIsNamed) {
+  const TemporaryDirectory directory;
+  const std::string path = Save(directory.path(), 3);
+  Damage(path + "/model.safetensors");
+  const std::string read = Message([&] { Checkpoint(path).ReadModel({"head.bias", at::kFloat, {7}}); });
+  EXPECT_TRUE(Contains(read, "head.bias") && Contains(read, "model.safetensors")) << read;
+  EXPECT_TRUE(Contains(Message([&] { Checkpoint(path).Verify(); }), "head.bias"));
+  EXPECT_TRUE(Checkpoint(path).ReadModel({"embed.weight", at::kFloat, {5, 3}}).defined());
+
+  Save(directory.path(), 3);
+  std::filesystem::resize_file(path + "/model.safetensors", std::filesystem::file_size(path + "/model.safetensors") - 9);
+  const std::string truncated = Message([&] { Checkpoint(path).Verify(); });
+  EXPECT_TRUE(Contains(truncated, "head.bias") && Contains(truncated, "truncated")) << truncated;
+
+  Save(directory.path(), 3);
+  Damage(path + "/state.json");
+  EXPECT_TRUE(Contains(Message([&] { Checkpoint{path}; }), "state.json"));
+  Save(directory.path(), 3);
+  std::string text = ReadFile(path + "/state.json");
+  text.replace(text.find("\"seed\": 1"), 9, "\"seed\": 2");
+  std::ofstream(path + "/state.json", std::ios::binary) << text;
+  EXPECT_TRUE(Contains(Message([&] { Checkpoint{path}; }), "does not match its own hash"));
+}
+
+TEST(Checkpoint, TensorsAndManifestMustAgree) {
+  const TemporaryDirectory directory;
+  const std::string path = Save(directory.path(), 1);
+  WriteSafetensors(path + "/model.safetensors", FromMemory({{"embed.weight", at::full({5, 3}, 1.0f)}}));
+  EXPECT_TRUE(Contains(Message([&] { Checkpoint{path}; }), "head.bias"));
+  WriteSafetensors(path + "/model.safetensors",
+                   FromMemory({{"embed.weight", at::full({5, 3}, 1.0f)}, {"head.bias", at::full({7}, 1.0f)}, {"x", at::full({1}, 1.0f)}}));
+  EXPECT_TRUE(Contains(Message([&] { Checkpoint{path}; }), "'x' is not in the manifest"));
+}
+
+TEST(FindNewest, SkipsWhatIsNotValidAndSaysSo) {
+  const TemporaryDirectory directory;
+  EXPECT_FALSE(FindNewestCheckpoint(directory / "absent").path);
+  EXPECT_FALSE(FindNewestCheckpoint(directory.path()).path);
+  for (int step = 1; step <= 4; ++step) Save(directory.path(), step);
+  EXPECT_EQ(FindNewestCheckpoint(directory.path()).path, directory / "step-00000004");
+  Damage(directory / "step-00000004/optimizer.safetensors");
+  std::filesystem::remove(directory / "step-00000003/state.json");
+  std::filesystem::create_directory(directory / "step-00000005.tmp-1-0");
+  std::filesystem::create_directory(directory / "step-notes");
+  const FoundCheckpoint found = FindNewestCheckpoint(directory.path());
+  EXPECT_EQ(found.path, directory / "step-00000002");
+  ASSERT_EQ(found.skipped.size(), 3u);
+  EXPECT_EQ(found.skipped[0].path, directory / "step-00000005.tmp-1-0");
+  EXPECT_EQ(found.skipped[1].path, directory / "step-00000003");
+  EXPECT_EQ(found.skipped[2].path, directory / "step-00000004");
+  EXPECT_TRUE(Contains(found.skipped[2].reason, "adamw.m/embed.weight")) << found.skipped[2].reason;
+}
+
+// A run that went back to step 2 and saves step 3 again: that is the newest, not the step 9 of the abandoned branch.
+TEST(FindNewest, IsTheOneSavedLast) {
+  const TemporaryDirectory directory;
+  for (const int step : {2, 9, 3}) Save(directory.path(), step);
+  EXPECT_EQ(FindNewestCheckpoint(directory.path()).path, directory / "step-00000003");
+}
+
+TEST(ResolveCheckpoint, TakesEitherKindOfPath) {
+  const TemporaryDirectory directory;
+  Save(directory.path(), 1);
+  const std::string path = Save(directory.path(), 2);
+  EXPECT_EQ(ResolveCheckpoint(directory / "step-00000001"), directory / "step-00000001");
+  EXPECT_EQ(ResolveCheckpoint(directory.path()), path);
+  EXPECT_TRUE(Contains(Message([&] { ResolveCheckpoint(directory / "nothing"); }), "holds no valid checkpoint"));
+}
+
+TEST(SaveCheckpoint, KeepsTheLast) {
+  const TemporaryDirectory directory;
+  for (int step = 1; step <= 5; ++step) Save(directory.path(), step, {.keep_last = 2});
+  EXPECT_EQ(EntriesOfKind(directory.path(), EntryKind::published, FileSystem::Real()),
+            (std::vector<std::string>{"step-00000004", "step-00000005"}));
+}
+
+TEST(SaveCheckpoint, ReplacesTheSameStepAndRemovesLeftovers) {
+  const TemporaryDirectory directory;
+  Save(directory.path(), 1);
+  std::filesystem::create_directory(directory / "step-00000001.tmp-9-9");
+  std::ofstream(directory / "latest.9.9.tmp") << "x";
+  SaveCheckpoint(directory.path(), State(1), FromMemory(Model(77.0)), FromMemory({}));
+  EXPECT_EQ(FileSystem::Real().List(directory.path()), (std::vector<std::string>{"latest", "step-00000001"}));
+  EXPECT_TRUE(Checkpoint(directory / "step-00000001")
+                  .ReadModel({"embed.weight", at::kFloat, {5, 3}})
+                  .equal(Model(77.0).at("embed.weight")));
+}
+
+// D9: one tensor of the source is alive at a time.
+TEST(SaveCheckpoint, Streams) {
+  const TemporaryDirectory directory;
+  std::weak_ptr<int> previous;
+  TensorSource source;
+  for (int i = 0; i < 5; ++i) source.specs.push_back({"p" + std::to_string(i), at::kFloat, {100}});
+  std::vector<int> order;
+  source.fetch = [&](int i) {
+    EXPECT_TRUE(previous.expired());
+    order.push_back(i);
+    auto alive = std::make_shared<int>(i);
+    previous = alive;
+    auto* memory = new std::vector<float>(100, static_cast<float>(i));
+    return at::from_blob(memory->data(), {100}, [memory, alive](void*) { delete memory; }, at::kFloat);
+  };
+  SaveCheckpoint(directory.path(), State(1), source, FromMemory({}));
+  EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3, 4}));
+  EXPECT_TRUE(previous.expired());
+}
+
+}  // namespace
+}  // namespace penstock::checkpoint
