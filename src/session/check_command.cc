@@ -24,7 +24,20 @@ bool ComputeOnly(const schedule::Schedule& schedule) {
   return true;
 }
 
-int Print(const schedule::Schedule& schedule, const schedule::VerifyReport& verdict, const std::string& explanation, bool json, std::ostream& out) {
+nlohmann::ordered_json MemoryJson(const cost::MemoryEstimate& memory) {
+  nlohmann::ordered_json json = {{"machine_bytes", memory.machine()}, {"process_bytes", memory.process}};
+  for (const cost::RankMemory& r : memory.ranks) {
+    nlohmann::ordered_json rank = {{"peak_bytes", r.peak()}, {"step_bytes", r.step}, {"persistent_bytes", r.persistent},
+                                   {"load_copy_bytes", r.load_copy}, {"final_state_bytes", r.final_state}, {"cached_bytes", r.cached}};
+    for (int c = 0; c < kBufferClassCount; ++c) rank["at_peak"][std::string(kBufferClassNames[c])] = r.at_peak[c];
+    rank["at_peak"]["workspace"] = r.workspace;
+    json["ranks"].push_back(std::move(rank));
+  }
+  return json;
+}
+
+int Print(const schedule::Schedule& schedule, const schedule::VerifyReport& verdict, const std::string& explanation, const cost::MemoryEstimate* memory,
+          bool json, std::ostream& out) {
   const bool runs = verdict.transports[static_cast<size_t>(schedule::Transport::channelled)].completes;
   const bool ok = verdict.ok() && runs;
   if (json) {
@@ -35,9 +48,10 @@ int Print(const schedule::Schedule& schedule, const schedule::VerifyReport& verd
       document["faults"].push_back({{"code", schedule::Name(fault.code)}, {"rank", fault.where.rank}, {"index", fault.where.index}, {"message", fault.message}});
     for (int t = 0; t < schedule::kTransportCount; ++t)
       document["transports"][std::string(schedule::kTransportNames[t])] = {{"completes", verdict.transports[t].completes}, {"cycle", verdict.transports[t].cycle}};
+    if (memory != nullptr) document["memory"] = MemoryJson(*memory);
     out << document.dump(2) << "\n";
   } else {
-    out << explanation << verdict.ToString() << "\n";
+    out << explanation << (memory != nullptr ? DescribeMemory(*memory) : "") << verdict.ToString() << "\n";
   }
   return ok ? 0 : 2;
 }
@@ -48,13 +62,13 @@ int RunCheck(const CheckOptions& options, std::ostream& out) {
   if (EndsWith(options.target, ".toml")) {
     const LoadedSettings settings(options.target, options.assignments);
     const Plan plan = MakePlan(settings);
-    return Print(plan.schedule, plan.verdict, plan.explanation, options.json, out);
+    return Print(plan.schedule, plan.verdict, plan.explanation, &plan.memory, options.json, out);
   }
   if (!options.assignments.empty()) throw UserError("--set changes a configuration; '{}' is taken for a schedule file (configurations end in .toml)", options.target);
   const schedule::Schedule schedule = schedule::ParseSchedule(ReadFile(options.target), options.target);
   schedule::VerifyOptions verify;
   if (ComputeOnly(schedule)) verify.expect_messages = verify.expect_updates = false;  // passes derive the rest when it is run
-  return Print(schedule, schedule::Verify(schedule, verify), "", options.json, out);
+  return Print(schedule, schedule::Verify(schedule, verify), "", nullptr, options.json, out);
 }
 
 int RunConfig(const ConfigOptions& options, std::ostream& out) {

@@ -25,6 +25,11 @@ model::ModelConfig ResolveModel(const LoadedSettings& loaded, bool own_dataset) 
   return config;
 }
 
+// Values that the optimizer keeps per parameter; the optimizers themselves need libtorch (a test compares).
+int StatesPerParameter(const optim::OptimizerConfig& optimizer) {
+  return optimizer.name == "adamw" ? 2 : optimizer.momentum != 0.0 ? 1 : 0;
+}
+
 bool IsFile(const std::string& name) { return name.find_first_of("/.") != std::string::npos; }
 
 schedule::LowerSpec MakeLowerSpec(const LoadedSettings& loaded, const Plan& plan) {
@@ -84,6 +89,17 @@ Plan MakePlan(const LoadedSettings& loaded, bool own_dataset) {
     plan.schedule = schedule::Lower(Registry<schedule::Builder>::Find(s.parallel.schedule), lower);
   }
   plan.verdict = schedule::Verify(plan.schedule);
+  plan.memory = cost::EstimateMemory({.spec = plan.spec,
+                                      .partition = plan.partition,
+                                      .units = plan.units,
+                                      .schedule = plan.schedule,
+                                      .samples = s.train.micro_batch,
+                                      .length = s.data.sequence,
+                                      .precision = model::ParsePrecision(s.numerics.precision),
+                                      .optimizer_states = StatesPerParameter(s.optimizer),
+                                      .reproducible = s.numerics.reproducible,
+                                      .checkpoints = true,
+                                      .final_state = s.train.sample_tokens > 0});
   plan.explanation = model::ExplainPartition(plan.spec, plan.partition);
   if (!plan.explanation.empty() && plan.explanation.back() != '\n') plan.explanation += '\n';
   plan.explanation += fmt::format("batch: {} samples = {} micro-batches of up to {}, over {} replica{} ({})\n", s.train.batch,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "cost/memory.h"
 #include "model/partition.h"
 #include "model/spec.h"
 #include "model/units.h"
@@ -23,6 +24,7 @@ struct Plan {
   std::vector<model::ModelUnit> units;
   schedule::Schedule schedule;
   schedule::VerifyReport verdict;
+  cost::MemoryEstimate memory;
   std::string explanation;  // partition and batch arithmetic, a few lines, printed once
 };
 
@@ -42,5 +44,21 @@ class UnsoundSchedule : public UserError {
 
 // UnsoundSchedule with the verifier's words unless the schedule is sound on thread ranks (channelled transport).
 void RequireSound(const Plan& plan);
+
+// The plan needs more memory than this machine has, or than it is allowed.
+class DoesNotFit : public UserError {
+ public:
+  using UserError::UserError;
+};
+
+// Memory of this machine, or of the control group that the process runs in when that is less; 0 when neither can be read.
+int64_t MachineMemory();
+
+// DoesNotFit when the estimate for this machine, all its ranks together, is above runtime.memory_limit (0: above
+// MachineMemory). The message says both, what is largest and what would help.
+void RequireFits(const Plan& plan, const Settings& settings);
+
+// A few lines: per rank the peak and what it is made of, and the sum for this machine.
+std::string DescribeMemory(const cost::MemoryEstimate& memory);
 
 }  // namespace penstock::session

@@ -48,6 +48,7 @@ std::unique_ptr<PreparedRun> Prepare(const LoadedSettings& settings, std::shared
   auto run = std::make_unique<PreparedRun>();
   run->plan = MakePlan(settings, dataset != nullptr);
   RequireSound(run->plan);
+  RequireFits(run->plan, s);
   if (dataset == nullptr) {
     run->text = data::LoadTextData(s.data);
     dataset = run->text.train;

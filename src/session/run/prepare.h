@@ -28,7 +28,7 @@ struct PreparedRun {
 };
 
 // `dataset`: instead of the one that [data] names (tests). UserError as MakePlan, LoadTextData; the schedule must be
-// sound.
+// sound and fit this machine.
 std::unique_ptr<PreparedRun> Prepare(const LoadedSettings& settings, std::shared_ptr<const data::Dataset> dataset = nullptr);
 
 // Everything but the callbacks. The result points into `run`.

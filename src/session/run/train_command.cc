@@ -181,7 +181,10 @@ class TrainRun {
     nlohmann::ordered_json summary = {{"run_dir", directory_.path}, {"steps", last.step + 1}, {"loss", last.result.verdict.loss},
                                       {"unigram_entropy", entropy}, {"skipped_updates", skipped_}, {"checkpoint", checkpoint_},
                                       {"seconds", SecondsSince(start_)}, {"first_step_seconds", first_step_seconds_}};
-    for (const memory::Usage& usage : outcome_.usage) summary["peak_bytes"].push_back(usage.peak);
+    for (size_t r = 0; r < outcome_.usage.size(); ++r) {
+      summary["peak_bytes"].push_back(outcome_.usage[r].peak);
+      summary["predicted_peak_bytes"].push_back(run_->plan.memory.ranks[r].peak());
+    }
     log_ << fmt::format("first step after {:.1f} s, {} steps in {:.1f} s\n", first_step_seconds_, outcome_.steps, SecondsSince(start_));
     if (failure_.empty())
       log_ << fmt::format("loss {:.4f} nats per token at step {}, {} the unigram entropy {:.4f}\n", last.result.verdict.loss, last.step + 1,
@@ -197,6 +200,17 @@ class TrainRun {
       out_ << summary.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
     } else {
       out_ << report::ReadRun(directory_.path).ToText();
+      PrintMemory();
+    }
+  }
+
+  // Measured beside predicted.
+  void PrintMemory() {
+    constexpr size_t kMaxRows = 8;
+    for (size_t r = 0; r < std::min(kMaxRows, outcome_.usage.size()); ++r) {
+      const int64_t measured = outcome_.usage[r].peak, predicted = run_->plan.memory.ranks[r].peak();
+      out_ << fmt::format("memory of rank {}: peak {} measured, {} predicted ({:+.0f} %)\n", r, FormatBytes(measured), FormatBytes(predicted),
+                          measured > 0 ? 100.0 * static_cast<double>(predicted - measured) / static_cast<double>(measured) : 0.0);
     }
   }
 

@@ -1,0 +1,366 @@
+#include "cost/memory.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/error.h"
+#include "base/tree.h"
+#include "schedule/buffers.h"
+#include "schedule/effects.h"
+
+namespace penstock::cost {
+namespace {
+
+using model::LayerSpec;
+using schedule::Access;
+using schedule::Action;
+using schedule::BufferId;
+using schedule::Kind;
+using schedule::Slot;
+
+// Resident before the first tensor: measured with libtorch 2.13 (docs/decisions.md, "Memory of a plan").
+constexpr int64_t kProcessBytes = int64_t{136} << 20;
+// The allocator rounds a block up to the next of its size classes, at most by this part (memory/block_cache.h).
+constexpr int64_t kRoundingDivisor = 16;
+// A token and its label, 64-bit integers.
+constexpr int64_t kTokenBytes = 16;
+
+int64_t Sum(const BytesByClass& bytes) {
+  int64_t sum = 0;
+  for (const int64_t b : bytes) sum += b;
+  return sum;
+}
+
+// The partial sums of one gradient buffer: how many tensors of the unit's size are alive.
+class GradientSums {
+ public:
+  void Add(int32_t m, int32_t n, bool tree) {
+    if (!tree) {
+      running_ = true;
+      return;
+    }
+    TreeNode node{m, m + 1};
+    while (node.size() < n) {
+      const auto sibling = nodes_.find(TreeSibling(node, n));
+      if (sibling == nodes_.end()) break;
+      nodes_.erase(sibling);
+      node = TreeParent(node, n);
+    }
+    nodes_.insert(node);
+  }
+  int64_t count() const { return running_ ? 1 : static_cast<int64_t>(nodes_.size()); }
+
+ private:
+  std::set<TreeNode> nodes_;
+  bool running_ = false;
+};
+
+struct LayerSizes {
+  int64_t saved = 0;
+  int64_t leaves = 0;            // gradients of its parameters
+  int64_t deferred = 0;          // the part of them that a split backward makes later
+  int64_t stash = 0;
+  int64_t workspace = 0;
+  int64_t weight_workspace = 0;  // of the weight half alone
+};
+
+struct StageSizes {
+  std::vector<LayerSizes> layers;
+  int64_t saved = 0, stash = 0, workspace_max = 0;
+  int64_t output = 0;  // boundary to the next stage; 0 for the last
+};
+
+bool Deferrable(const LayerSpec& layer) { return layer.weight_flops.per_token > 0; }
+bool IsMatrix(const model::ParameterSpec& parameter) { return parameter.shape.size() == 2; }
+
+struct Matrices {
+  int64_t widest = 0;   // largest extent
+  int64_t largest = 0;  // elements
+  int64_t outputs = 0;  // sum of the output extents
+};
+Matrices MatricesOf(const model::ModelSpec& spec, const LayerSpec& layer) {
+  Matrices m;
+  for (const int p : layer.parameters) {
+    const model::ParameterSpec& parameter = spec.parameters[p];
+    if (!IsMatrix(parameter)) continue;
+    m.widest = std::max({m.widest, parameter.shape[0], parameter.shape[1]});
+    m.largest = std::max(m.largest, parameter.numel());
+    m.outputs += parameter.shape[0];
+  }
+  return m;
+}
+
+// Rounded and widened again: a bf16 copy and a wide one beside the original (nn/functions/gemm.h).
+int64_t RoundedBytes(int64_t elements, model::Precision precision) {
+  if (model::OperandBytes(precision) == model::WideBytes(precision)) return 0;
+  return elements * (model::OperandBytes(precision) + model::WideBytes(precision));
+}
+
+class Replay {
+ public:
+  explicit Replay(const MemoryRequest& request) : q_(request), s_(request.schedule), wide_(model::WideBytes(request.precision)) {
+    PENSTOCK_CHECK_EQ(request.units.size(), s_.holders.units.size());
+    PENSTOCK_CHECK_EQ(request.partition.stages(), s_.num_stages());
+    for (int stage = 0; stage < s_.num_stages(); ++stage) stages_.push_back(SizesOf(stage));
+  }
+
+  RankMemory Run(int rank) {
+    result_ = {};
+    live_ = {};
+    peak_workspace_ = 0;
+    sums_.clear();
+    inputs_.clear();
+    HoldState(rank);
+    AddChannels(s_.ranks[rank]);
+    Note(0, {rank, 0});
+    for (size_t i = 0; i < s_.ranks[rank].size(); ++i) Step(rank, s_.ranks[rank][i], {rank, static_cast<int32_t>(i)});
+    result_.cached = Sum(result_.peak_by_class) + peak_workspace_ - result_.step + result_.peak() / kRoundingDivisor;
+    return result_;
+  }
+
+ private:
+  StageSizes SizesOf(int stage) const {
+    StageSizes sizes;
+    const int first = q_.partition.first[stage], last = q_.partition.first[stage + 1];
+    for (int l = first; l < last; ++l) {
+      const LayerSpec& layer = q_.spec.layers[l];
+      LayerSizes bytes;
+      for (const int p : layer.parameters) {
+        const int64_t gradient = q_.spec.parameters[p].numel() * wide_;
+        bytes.leaves += gradient;
+        if (Deferrable(layer) && IsMatrix(q_.spec.parameters[p])) bytes.deferred += gradient;
+      }
+      const Matrices matrices = MatricesOf(q_.spec, layer);
+      bytes.saved = model::SavedBytes(layer, q_.samples, q_.length, q_.precision);
+      bytes.stash = StashBytes(q_.spec, l, q_.samples, q_.length, q_.precision);
+      bytes.workspace = WorkspaceBytes(q_.spec, l, q_.samples, q_.length, q_.precision);
+      bytes.weight_workspace = RoundedBytes(2 * q_.samples * q_.length * matrices.widest, q_.precision);
+      sizes.saved += bytes.saved;
+      sizes.stash += bytes.stash;
+      sizes.workspace_max = std::max(sizes.workspace_max, bytes.workspace);
+      sizes.layers.push_back(bytes);
+    }
+    if (stage + 1 < s_.num_stages())
+      sizes.output = model::BoundaryBytes(q_.spec.layers[last - 1], q_.samples, q_.length, q_.precision);
+    return sizes;
+  }
+
+  int64_t& Live(BufferClass c) { return live_[static_cast<size_t>(c)]; }
+
+  void HoldState(int rank) {
+    int64_t largest = 0, all = 0;
+    for (size_t u = 0; u < q_.units.size(); ++u) {
+      const schedule::ParameterUnit& unit = s_.holders.units[u];
+      if (q_.units[u].parameters.empty()) continue;
+      const auto& ranks = s_.groups[unit.group];
+      const bool held = std::binary_search(ranks.begin(), ranks.end(), rank);
+      const int64_t bytes = q_.units[u].numel * wide_;
+      all += bytes;
+      if (held) Live(BufferClass::parameter) += bytes;
+      if (held) Live(BufferClass::optimizer_state) += bytes * q_.optimizer_states;
+      if (held || rank == 0)
+        for (const int p : q_.units[u].parameters) largest = std::max(largest, q_.spec.parameters[p].numel() * wide_);
+    }
+    result_.persistent = Sum(live_);
+    if (q_.checkpoints) result_.load_copy = largest;
+    if (q_.final_state && rank == 0) result_.final_state = all * (1 + q_.optimizer_states) + largest;
+  }
+
+  // The tensors of a message belong to both ends until the slower one lets go.
+  void AddChannels(const std::vector<Action>& list) {
+    std::set<std::pair<Kind, int32_t>> channels;
+    int64_t largest = 0;
+    for (const Action& action : list) {
+      if (action.key.kind != Kind::send && action.key.kind != Kind::recv) continue;
+      channels.insert({action.key.kind, action.peer_or_group});
+      largest = std::max(largest, s_.sizes[action.bytes].upper_bound);
+    }
+    Live(BufferClass::message) = largest * static_cast<int64_t>(channels.size());
+  }
+
+  int64_t SizeOf(const BufferId& buffer) const {
+    const auto& stage = [&]() -> const StageSizes& { return stages_[buffer.unit.stage]; };
+    switch (buffer.slot) {
+      case Slot::saved_graph:
+        // A recomputed stage has outputs of its own: those of the forward are with the receiver.
+        return stage().saved + (s_.stage_options[buffer.unit.stage].recompute ? stage().output : 0);
+      case Slot::weight_stash: return stage().stash;
+      case Slot::saved_inputs: {
+        int64_t bytes = 0;
+        for (const int e : s_.graph.inputs(buffer.unit.stage)) bytes += stages_[s_.graph.edges()[e].from].output;
+        return bytes;
+      }
+      case Slot::boundary_gradient:
+      case Slot::value:
+        if (buffer.buffer_class == BufferClass::boundary) return stages_[s_.graph.edges()[buffer.part].from].output;
+        return 0;  // gradients are counted by their sums, states from the start
+      case Slot::loss:
+      case Slot::norm:
+      case Slot::gathered:
+      case Slot::verdict: return 0;  // numbers, not tensors
+    }
+    return 0;
+  }
+
+  void Note(int64_t workspace, schedule::ActionRef where) {
+    const int64_t now = Sum(live_) + workspace;
+    for (int c = 0; c < kBufferClassCount; ++c) result_.peak_by_class[c] = std::max(result_.peak_by_class[c], live_[c]);
+    peak_workspace_ = std::max(peak_workspace_, workspace);
+    if (now <= result_.step) return;
+    result_.step = now;
+    result_.at_peak = live_;
+    result_.workspace = workspace;
+    result_.peak_at = where;
+  }
+
+  // Inside a backward: layer by layer from the last, the saved tensors (or deferred operands) go and the leaves come.
+  void NoteBackward(const Action& action, schedule::ActionRef where) {
+    const StageSizes& stage = stages_[action.key.unit.stage];
+    const BytesByClass before = live_;
+    const bool input_half = action.key.kind == Kind::backward_input, weight_half = action.key.kind == Kind::backward_weight;
+    int64_t gone = 0, leaves = 0, stashed = 0;
+    for (size_t l = stage.layers.size(); l-- > 0;) {
+      const LayerSizes& layer = stage.layers[l];
+      leaves += weight_half ? layer.deferred : input_half ? layer.leaves - layer.deferred : layer.leaves;
+      if (input_half) stashed += layer.stash;
+      Live(BufferClass::activation) = before[static_cast<size_t>(BufferClass::activation)] - gone + stashed;
+      Live(BufferClass::gradient) = before[static_cast<size_t>(BufferClass::gradient)] + leaves;
+      Note(weight_half ? layer.weight_workspace : layer.workspace, where);
+      gone += weight_half ? layer.stash : layer.saved;
+    }
+    live_ = before;
+  }
+
+  void AddLeaves(const Action& action) {
+    const bool tree = q_.reproducible;
+    for (const schedule::UseRef use : schedule::UsesOfStage(s_, action.key.unit.stage)) {
+      GradientSums& sums = sums_[schedule::GradientBuffer(s_.holders.units[use.unit].unit, static_cast<int16_t>(use.use))];
+      const int64_t bytes = q_.units[use.unit].numel * wide_;
+      Live(BufferClass::gradient) -= sums.count() * bytes;
+      sums.Add(action.key.micro_batch, s_.num_micro_batches(), tree);
+      Live(BufferClass::gradient) += sums.count() * bytes;
+    }
+  }
+
+  void FreeGradient(const BufferId& buffer) {
+    const auto it = sums_.find(buffer);
+    if (it == sums_.end()) return;
+    Live(BufferClass::gradient) -= it->second.count() * q_.units[buffer.unit.stage].numel * wide_;
+    sums_.erase(it);
+  }
+
+  // A gradient that appears without micro-batches (a holder that had none, a total over uses) is one tensor.
+  void TouchGradient(const BufferId& buffer) {
+    GradientSums& sums = sums_[buffer];
+    if (sums.count() > 0) return;
+    sums.Add(0, 1, /*tree=*/false);
+    Live(BufferClass::gradient) += q_.units[buffer.unit.stage].numel * wide_;
+  }
+
+  void Step(int rank, const Action& action, schedule::ActionRef where) {
+    effects_.clear();
+    schedule::AppendEffects(s_, rank, action, effects_);
+    if (schedule::HalvesOf(action.key.kind) != schedule::kNoHalf) {
+      NoteBackward(action, where);
+      ReplaceBuffers(/*leaves_follow=*/true);
+      AddLeaves(action);
+      Note(0, where);
+      return;
+    }
+    if (action.key.kind == Kind::forward && inputs_.insert(action.key.micro_batch).second)
+      Live(BufferClass::activation) += kTokenBytes * q_.samples * q_.length;
+    ReplaceBuffers(/*leaves_follow=*/false);
+    Note(schedule::IsComputeKind(action.key.kind) ? stages_[action.key.unit.stage].workspace_max : 0, where);
+  }
+
+  // What is freed goes first: the boundary that a forward consumes is the input that it keeps, the total over the uses of a
+  // parameter is the sum of its first use, a sent tensor is the other rank's.
+  void ReplaceBuffers(bool leaves_follow) {
+    for (const schedule::Effect& effect : effects_) {
+      if (effect.access != Access::free) continue;
+      if (effect.buffer.buffer_class == BufferClass::gradient) {
+        FreeGradient(effect.buffer);
+      } else {
+        Live(effect.buffer.buffer_class) -= SizeOf(effect.buffer);
+      }
+    }
+    for (const schedule::Effect& effect : effects_) {
+      if (effect.access != Access::allocate && effect.access != Access::accumulate) continue;
+      if (effect.buffer.buffer_class != BufferClass::gradient) {
+        Live(effect.buffer.buffer_class) += SizeOf(effect.buffer);
+      } else if (!leaves_follow) {
+        TouchGradient(effect.buffer);
+      }
+    }
+  }
+
+  const MemoryRequest& q_;
+  const schedule::Schedule& s_;
+  const int64_t wide_;
+  std::vector<StageSizes> stages_;
+  RankMemory result_;
+  BytesByClass live_{};
+  int64_t peak_workspace_ = 0;
+  std::set<int32_t> inputs_;  // micro-batches whose tokens and labels are here until the end of the step
+  std::map<BufferId, GradientSums> sums_;
+  std::vector<schedule::Effect> effects_;
+};
+
+}  // namespace
+
+int64_t RankMemory::peak() const { return std::max({step, persistent + load_copy, persistent + final_state}); }
+
+std::string RankMemory::LargestPart() const {
+  const auto largest = std::max_element(at_peak.begin(), at_peak.end());
+  if (*largest < workspace) return "workspace";
+  return std::string(Name(static_cast<BufferClass>(largest - at_peak.begin())));
+}
+
+int64_t MemoryEstimate::machine() const {
+  int64_t sum = process;
+  for (const RankMemory& rank : ranks) sum += rank.total();
+  return sum;
+}
+
+int MemoryEstimate::largest_rank() const {
+  const auto largest = std::max_element(ranks.begin(), ranks.end(), [](const RankMemory& a, const RankMemory& b) { return a.total() < b.total(); });
+  return static_cast<int>(largest - ranks.begin());
+}
+
+MemoryEstimate EstimateMemory(const MemoryRequest& request) {
+  Replay replay(request);
+  MemoryEstimate estimate;
+  for (int rank = 0; rank < request.schedule.num_ranks(); ++rank) estimate.ranks.push_back(replay.Run(rank));
+  estimate.process = kProcessBytes;
+  return estimate;
+}
+
+// Counted per token, from what the layers of nn make (nn/gpt.cc):
+//   chunked loss   a chunk of logits and as much again for its log-sum-exp or its rounded gradient
+//   products       in a backward three tensors as wide as the widest matrix and two of the hidden size (gradient of the
+//                  residual, gradient of the output); in bf16 the rounded weight and one rounded operand
+//   attention      with kept scores three more of their size
+//   other          two tensors of the hidden size
+int64_t WorkspaceBytes(const model::ModelSpec& spec, int index, int64_t samples, int64_t length, model::Precision precision) {
+  const LayerSpec& layer = spec.layers[index];
+  const int64_t wide = model::WideBytes(precision), tokens = samples * length, hidden = 2 * tokens * spec.hidden * wide;
+  const Matrices matrices = MatricesOf(spec, layer);
+  if (layer.workspace > 0) {
+    const int64_t chunk = std::min(layer.workspace, tokens * spec.vocabulary);
+    return chunk * wide + std::max(chunk * wide, RoundedBytes(chunk, precision)) + RoundedBytes(matrices.largest, precision) + hidden;
+  }
+  if (layer.forward_flops(1, 1) == 0) return hidden;
+  return 3 * tokens * matrices.widest * wide + hidden + RoundedBytes(matrices.largest + tokens * matrices.widest, precision) +
+         3 * samples * length * length * layer.saved.per_token_pair * wide;
+}
+
+int64_t StashBytes(const model::ModelSpec& spec, int index, int64_t samples, int64_t length, model::Precision precision) {
+  const LayerSpec& layer = spec.layers[index];
+  if (!Deferrable(layer)) return 0;
+  const int64_t operands = layer.saved_operands(samples, length) + layer.operands_in_saved(samples, length);
+  return operands * model::OperandBytes(precision) + samples * length * MatricesOf(spec, layer).outputs * model::WideBytes(precision);
+}
+
+}  // namespace penstock::cost
