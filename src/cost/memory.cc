@@ -68,7 +68,8 @@ struct LayerSizes {
 
 struct StageSizes {
   std::vector<LayerSizes> layers;
-  int64_t saved = 0, stash = 0, workspace_max = 0;
+  int64_t saved = 0, stash = 0;
+  int64_t forward_workspace = 0;  // beyond what the whole stage keeps: early layers work while later ones kept nothing yet
   int64_t output = 0;  // boundary to the next stage; 0 for the last
 };
 
@@ -139,9 +140,11 @@ class Replay {
       bytes.weight_workspace = RoundedBytes(2 * q_.samples * q_.length * matrices.widest, q_.precision);
       sizes.saved += bytes.saved;
       sizes.stash += bytes.stash;
-      sizes.workspace_max = std::max(sizes.workspace_max, bytes.workspace);
       sizes.layers.push_back(bytes);
     }
+    int64_t later = 0;
+    for (size_t l = sizes.layers.size(); l-- > 0; later += sizes.layers[l].saved)
+      sizes.forward_workspace = std::max(sizes.forward_workspace, sizes.layers[l].workspace - later);
     if (stage + 1 < s_.num_stages())
       sizes.output = model::BoundaryBytes(q_.spec.layers[last - 1], q_.samples, q_.length, q_.precision);
     return sizes;
@@ -221,14 +224,18 @@ class Replay {
     const BytesByClass before = live_;
     const bool input_half = action.key.kind == Kind::backward_input, weight_half = action.key.kind == Kind::backward_weight;
     int64_t gone = 0, leaves = 0, stashed = 0;
+    const auto note = [&](int64_t workspace) {
+      Live(BufferClass::activation) = before[static_cast<size_t>(BufferClass::activation)] - gone + stashed;
+      Live(BufferClass::gradient) = before[static_cast<size_t>(BufferClass::gradient)] + leaves;
+      Note(workspace, where);
+    };
     for (size_t l = stage.layers.size(); l-- > 0;) {
       const LayerSizes& layer = stage.layers[l];
       leaves += weight_half ? layer.deferred : input_half ? layer.leaves - layer.deferred : layer.leaves;
-      if (input_half) stashed += layer.stash;
-      Live(BufferClass::activation) = before[static_cast<size_t>(BufferClass::activation)] - gone + stashed;
-      Live(BufferClass::gradient) = before[static_cast<size_t>(BufferClass::gradient)] + leaves;
-      Note(weight_half ? layer.weight_workspace : layer.workspace, where);
+      note(weight_half ? layer.weight_workspace : layer.workspace);
       gone += weight_half ? layer.stash : layer.saved;
+      if (input_half) stashed += layer.stash;  // its operands were among the saved tensors
+      note(0);
     }
     live_ = before;
   }
@@ -272,7 +279,7 @@ class Replay {
     if (action.key.kind == Kind::forward && inputs_.insert(action.key.micro_batch).second)
       Live(BufferClass::activation) += kTokenBytes * q_.samples * q_.length;
     ReplaceBuffers(/*leaves_follow=*/false);
-    Note(schedule::IsComputeKind(action.key.kind) ? stages_[action.key.unit.stage].workspace_max : 0, where);
+    Note(schedule::IsComputeKind(action.key.kind) ? stages_[action.key.unit.stage].forward_workspace : 0, where);
   }
 
   // What is freed goes first: the boundary that a forward consumes is the input that it keeps, the total over the uses of a
@@ -339,8 +346,9 @@ MemoryEstimate EstimateMemory(const MemoryRequest& request) {
 
 // Counted per token, from what the layers of nn make (nn/gpt.cc):
 //   chunked loss   a chunk of logits and as much again for its log-sum-exp or its rounded gradient
-//   products       in a backward three tensors as wide as the widest matrix and two of the hidden size (gradient of the
-//                  residual, gradient of the output); in bf16 the rounded weight and one rounded operand
+//   products       at the start of a backward one tensor as wide as the widest matrix and two of the hidden size (gradient
+//                  of the residual, gradient of the output), later more but with less kept; in bf16 the rounded weight, the
+//                  rounded gradient, and the kept operand widened
 //   attention      with kept scores three more of their size
 //   other          two tensors of the hidden size
 int64_t WorkspaceBytes(const model::ModelSpec& spec, int index, int64_t samples, int64_t length, model::Precision precision) {
@@ -352,7 +360,8 @@ int64_t WorkspaceBytes(const model::ModelSpec& spec, int index, int64_t samples,
     return chunk * wide + std::max(chunk * wide, RoundedBytes(chunk, precision)) + RoundedBytes(matrices.largest, precision) + hidden;
   }
   if (layer.forward_flops(1, 1) == 0) return hidden;
-  return 3 * tokens * matrices.widest * wide + hidden + RoundedBytes(matrices.largest + tokens * matrices.widest, precision) +
+  const int64_t widened = model::OperandBytes(precision) == wide ? 0 : tokens * matrices.widest * wide;
+  return tokens * matrices.widest * wide + widened + hidden + RoundedBytes(matrices.largest + tokens * matrices.widest, precision) +
          3 * samples * length * length * layer.saved.per_token_pair * wide;
 }
 
