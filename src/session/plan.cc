@@ -25,7 +25,7 @@ model::ModelConfig ResolveModel(const LoadedSettings& loaded, bool own_dataset) 
   return config;
 }
 
-// Values that the optimizer keeps per parameter; the optimizers themselves need libtorch (a test compares).
+// Values that the optimizer keeps per parameter; the optimizers themselves are behind the libtorch line.
 int StatesPerParameter(const optim::OptimizerConfig& optimizer) {
   return optimizer.name == "adamw" ? 2 : optimizer.momentum != 0.0 ? 1 : 0;
 }
