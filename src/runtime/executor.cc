@@ -97,7 +97,7 @@ StepResult Executor::RunStep(const schedule::Schedule& s, const StepBinding& bin
   PENSTOCK_CHECK_EQ(static_cast<int>(binding.micro_batches.size()), s.num_micro_batches());
   const int rank = communicator_.rank();
   StepResult result;
-  std::vector<bool> predicates;
+  std::vector<std::optional<bool>> predicates;
   ExecutionContext context{job_, communicator_, state_, s, binding, buffers_, prepared.groups, result, predicates, {}};
   const auto& list = s.ranks[rank];
   const Clock::time_point step_start = Clock::now();
@@ -124,7 +124,9 @@ StepResult Executor::RunStep(const schedule::Schedule& s, const StepBinding& bin
     if (events != nullptr && action.key.kind == Kind::send) bytes = MessageBytes(buffers_.Find(prepared.effects[i][0].buffer));
 
     // A guarded action whose predicate is false still frees what it would have freed.
-    const bool runs = action.guard < 0 || (action.guard < static_cast<int>(predicates.size()) && predicates[action.guard]);
+    PENSTOCK_CHECK(action.guard < 0 || (action.guard < static_cast<int>(predicates.size()) && predicates[action.guard]),
+                   "'{}' is guarded by a predicate that no check has set", schedule::ToString(action));
+    const bool runs = action.guard < 0 || *predicates[action.guard];
     if (runs) Dispatch(context, prepared, action);
     if (runs && job_.serial)
       for (const schedule::Effect& effect : prepared.effects[i]) buffers_.WaitFor(effect.buffer);

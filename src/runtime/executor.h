@@ -2,7 +2,7 @@
 //
 // Runs the list of one rank: a generic interpreter with a handler per kind and per operator, no schedule-specific
 // code. Before an action runs, everything in flight in the buffers its effects name is waited for (its hazards);
-// messages and collectives are posted and go on by themselves. With Job::serial each action also waits for its own
+// messages and collectives are posted, and completed when somebody needs them. With Job::serial each action also waits for its own
 // completion, which is the reference semantics; both give the same bits.
 //
 // Threads: one Executor per rank thread; the Job is shared.
@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -52,7 +53,7 @@ struct ExecutionContext {
   BufferStore& buffers;
   const std::vector<comm::Group>& groups;  // [group of the schedule]
   StepResult& result;
-  std::vector<bool>& predicates;
+  std::vector<std::optional<bool>>& predicates;  // by number; empty until their check has run
 
   // The micro-batch's tensors; made once per step and rank.
   const nn::MicroBatchInputs& Inputs(int micro_batch);

@@ -70,10 +70,12 @@ class PlainLoop final : public Oracle {
           {loss}, all, {at::full({}, GradientScale(job_, binding), loss.options().requires_grad(false))},
           /*retain_graph=*/false, /*create_graph=*/false, /*allow_unused=*/true);
       size_t next = 0;
-      for (auto& layer : leaves)
-        for (auto& use : layer) {
-          at::Tensor g = gradients[next++];
-          use[j] = g.defined() ? g.to(nn::WideType(job_.precision)).contiguous() : g;
+      for (size_t l = 0; l < leaves.size(); ++l)
+        for (size_t i = 0; i < leaves[l].size(); ++i) {
+          const at::Tensor g = gradients[next++];
+          if (job_.observer != nullptr)
+            job_.observer->Leaf(binding.step, j, static_cast<int>(l), job_.spec.layers[l].parameters[i], g);
+          leaves[l][i][j] = g.defined() ? g.to(nn::WideType(job_.precision)).contiguous() : g;
         }
     }
     // Per use over micro-batches, then over the uses in layer order.
@@ -96,7 +98,7 @@ class PlainLoop final : public Oracle {
     step.loss = binding.valid_tokens == 0 ? 0.0 : loss_sum / static_cast<double>(binding.valid_tokens);
     step.norm = optim::FinishNorm(norms, kind);
     step.clip_factor = optim::ClipFactor(step.norm, job_.optimizer.clip);
-    ApplyUpdate(gradients, binding, step.clip_factor);
+    ApplyUpdate(gradients, binding, step);
     return step;
   }
 };
@@ -146,7 +148,7 @@ class WholeBatch final : public Oracle {
     }
     step.norm = std::sqrt(squares);
     step.clip_factor = optim::ClipFactor(step.norm, job_.optimizer.clip);
-    ApplyUpdate(gradients, binding, step.clip_factor);
+    ApplyUpdate(gradients, binding, step);
     return step;
   }
 };
@@ -173,12 +175,14 @@ at::Tensor Oracle::Loss(const nn::MicroBatchInputs& inputs, int64_t step, const 
   return values[0];
 }
 
-void Oracle::ApplyUpdate(const std::vector<at::Tensor>& gradients, const StepBinding& binding, float factor) {
+void Oracle::ApplyUpdate(const std::vector<at::Tensor>& gradients, const StepBinding& binding, OracleStep& step) {
+  step.applied = std::isfinite(step.loss) && std::isfinite(step.norm);
+  if (!step.applied) return;
   const optim::Optimizer& optimizer = Registry<optim::Optimizer>::Find(job_.optimizer.name);
   optim::UpdateInput input;
   input.update = binding.applied_updates + 1;
   input.learning_rate = optim::LearningRate(job_.optimizer, binding.applied_updates, job_.total_updates);
-  input.gradient_scale = static_cast<double>(factor);
+  input.gradient_scale = static_cast<double>(step.clip_factor);
   for (size_t p = 0; p < parameters_.size(); ++p) {
     input.decay = optim::DecayApplies(job_.optimizer, static_cast<int64_t>(job_.spec.parameters[p].shape.size()));
     optim::Update(optimizer, job_.optimizer, input, parameters_[p], gradients[p].contiguous(), states_[p]);

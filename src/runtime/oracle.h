@@ -24,6 +24,7 @@ struct OracleStep {
   double loss = 0;
   double norm = 0;
   float clip_factor = 1.0f;
+  bool applied = false;  // loss and norm were finite, so the update was made
 };
 
 class Oracle {
@@ -38,7 +39,8 @@ class Oracle {
   // The whole chain on one micro-batch; parameters_of(layer) gives the tensors of the layer's uses.
   template <typename ParametersOf>
   at::Tensor Loss(const nn::MicroBatchInputs& inputs, int64_t step, const ParametersOf& parameters_of) const;
-  void ApplyUpdate(const std::vector<at::Tensor>& gradients, const StepBinding& binding, float factor);
+  // Unless the loss or the norm is not finite.
+  void ApplyUpdate(const std::vector<at::Tensor>& gradients, const StepBinding& binding, OracleStep& step);
 
   const Job& job_;
   std::vector<std::unique_ptr<nn::Layer>> layers_;

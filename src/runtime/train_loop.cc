@@ -36,8 +36,15 @@ int StatesPerParameter(const Job& job) {
 at::Tensor BringToRoot(comm::Communicator& communicator, int owner, uint64_t item, const at::Tensor& tensor) {
   const comm::Tag tag{kBetweenSteps, item};
   if (owner == 0) return tensor;
-  if (communicator.rank() == owner) communicator.Send(0, tag, {tensor.clone()});
-  if (communicator.rank() == 0) return communicator.Recv(owner, tag)->TakeTensors()[0];
+  // On request: an owner that ran ahead would queue a copy of everything it has.
+  if (communicator.rank() == 0) {
+    communicator.Send(owner, tag, {});
+    return communicator.Recv(owner, tag)->TakeTensors()[0];
+  }
+  if (communicator.rank() == owner) {
+    communicator.Recv(0, tag)->Wait();
+    communicator.Send(0, tag, {tensor.clone()});
+  }
   return {};
 }
 
@@ -141,7 +148,7 @@ TrainOutcome RunTrainLoop(const TrainLoop& loop, bool keep_state) {
         outcome.last = report;
         outcome.steps = step + 1 - loop.first_step;
       }
-      if (loop.save_after && loop.save_after(step) && applied_now) {
+      if (loop.save_after && loop.save_after(step)) {
         communicator.SetCurrent("saving a checkpoint");
         const TensorSource model = ModelSource(job, schedule, communicator, state);
         const TensorSource optimizer = OptimizerSource(job, schedule, communicator, state);

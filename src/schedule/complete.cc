@@ -12,6 +12,27 @@ void Require(const char* what, int64_t in_file, int64_t in_job) {
     throw UserError("the schedule file has {} {}, the job has {}; change one of them", in_file, what, in_job);
 }
 
+void RequireNoEffect(const char* key, bool set) {
+  if (set) throw UserError("{} has no effect on a schedule file, which says that itself; leave the key out", key);
+}
+
+// The parameters each stage uses must be the model's: tied ones are units of their own.
+void RequireSameUses(const Schedule& written, const LowerSpec& spec) {
+  const size_t stages = written.num_stages();
+  for (size_t u = 0; u < written.holders.units.size(); ++u) {
+    std::vector<uint16_t> uses, expected;
+    for (const ParameterUse& use : written.holders.units[u].uses) uses.push_back(use.stage);
+    if (u >= stages) {
+      expected = spec.shared_parameters[u - stages];
+    } else if (spec.stage_has_parameters.empty() || spec.stage_has_parameters[u]) {
+      expected = {static_cast<uint16_t>(u)};
+    }
+    if (uses != expected)
+      throw UserError("parameter unit {} of the schedule file is used by {} stage(s) where the model has {}, or by others; see 'shared' in "
+                      "docs/schedule_format.md (model.tied shares the embedding of the first and last stage)", u, uses.size(), expected.size());
+  }
+}
+
 }  // namespace
 
 Schedule CompleteSchedule(const Schedule& written, const LowerSpec& spec) {
@@ -28,8 +49,13 @@ Schedule CompleteSchedule(const Schedule& written, const LowerSpec& spec) {
     Require("micro-batches", written.num_micro_batches(), spec.micro_batches);
     Require("parameter units", static_cast<int64_t>(written.holders.units.size()),
             static_cast<int64_t>(spec.pipeline) * spec.chunks + static_cast<int64_t>(spec.shared_parameters.size()));
+    RequireSameUses(written, spec);
+    RequireNoEffect("parallel.recompute", std::count(spec.recompute.begin(), spec.recompute.end(), true) > 0);
+    RequireNoEffect("parallel.split_backward", spec.split_backward != LowerSpec::Split::as_ordered);
+    RequireNoEffect("parallel.route", !spec.placement.empty());
     return written;
   }
+  RequireNoEffect("parallel.route", !spec.placement.empty());
   Require("ranks (a file with compute only describes one pipeline)", written.num_ranks(), spec.pipeline);
   Require("micro-batches per replica", written.num_micro_batches(), spec.micro_batches / spec.data);
   Require("micro-batches left over when the batch is spread over the replicas", 0, spec.micro_batches % spec.data);

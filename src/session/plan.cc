@@ -60,16 +60,36 @@ schedule::LowerSpec MakeLowerSpec(const LoadedSettings& loaded, const Plan& plan
   return spec;
 }
 
+// What the executor does not do, and what a hand-written schedule could ask for all the same.
+void RequireRunnable(const schedule::Schedule& s) {
+  if (s.contract.staleness != 0 || s.contract.equivalence != schedule::Equivalence::exact)
+    throw UnsoundSchedule("the schedule '{}' declares staleness {} and equivalence '{}'; only synchronous, exact ones are run", s.name, s.contract.staleness,
+                          schedule::kEquivalenceNames[static_cast<size_t>(s.contract.equivalence)]);
+  for (int rank = 0; rank < s.num_ranks(); ++rank) {
+    bool checked = false;
+    for (const schedule::Action& action : s.ranks[rank]) {
+      if (action.key.kind == schedule::Kind::check) checked = true;
+      if (action.key.kind == schedule::Kind::update && (!checked || action.guard != 0))
+        throw UnsoundSchedule("'{}' of rank {} in schedule '{}' is not guarded by a check before it: clipping and non-finite values would be ignored; write "
+                              "'check:finite_clip' first and 'if=0' on every update", schedule::ToString(action), rank, s.name);
+    }
+  }
+}
+
 }  // namespace
 
 int MicroBatchesOf(const Settings& s) {
   return data::CountMicroBatches(s.data.MakeBatchOptions(s.train.batch, s.train.micro_batch, static_cast<uint64_t>(s.run.seed)));
 }
 
+model::ModelSpec ModelOf(const LoadedSettings& loaded, bool own_dataset) {
+  return model::BuildModel(ResolveModel(loaded, own_dataset));
+}
+
 Plan MakePlan(const LoadedSettings& loaded, bool own_dataset) {
   const Settings& s = loaded.values;
   Plan plan;
-  plan.spec = model::BuildModel(ResolveModel(loaded, own_dataset));
+  plan.spec = ModelOf(loaded, own_dataset);
   const int64_t ranks = s.parallel.data * s.parallel.pipeline;
   if (ranks > 1024) loaded.config.Fail("parallel.data", fmt::format("{} x {} = {} ranks; thread ranks go up to 1024", s.parallel.data, s.parallel.pipeline, ranks));
   const int64_t stages = s.parallel.pipeline * s.parallel.chunks;
@@ -112,8 +132,11 @@ Plan MakePlan(const LoadedSettings& loaded, bool own_dataset) {
 }
 
 void RequireSound(const Plan& plan) {
-  const auto& transport = plan.verdict.transports[static_cast<size_t>(schedule::Transport::channelled)];
-  if (plan.verdict.ok() && transport.completes) return;
+  // The executor issues a rank's list in program order with buffered sends (eager); messages and collectives then
+  // complete on their own channels and queues (channelled).
+  const auto completes = [&](schedule::Transport t) { return plan.verdict.transports[static_cast<size_t>(t)].completes; };
+  RequireRunnable(plan.schedule);
+  if (plan.verdict.ok() && completes(schedule::Transport::eager) && completes(schedule::Transport::channelled)) return;
   throw UnsoundSchedule("the schedule '{}' is not sound, so it is not run:\n{}", plan.schedule.name, plan.verdict.ToString());
 }
 

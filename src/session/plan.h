@@ -33,6 +33,9 @@ struct Plan {
 // `own_dataset`: the samples do not come from [data], so the tokenizer's vocabulary does not bound the model's.
 Plan MakePlan(const LoadedSettings& settings, bool own_dataset = false);
 
+// The model alone.
+model::ModelSpec ModelOf(const LoadedSettings& settings, bool own_dataset = false);
+
 // Micro-batches of a step; UserError when the batch does not divide and data.ragged is off.
 int MicroBatchesOf(const Settings& settings);
 
@@ -42,7 +45,8 @@ class UnsoundSchedule : public UserError {
   using UserError::UserError;
 };
 
-// UnsoundSchedule with the verifier's words unless the schedule is sound on thread ranks (channelled transport).
+// UnsoundSchedule with the verifier's words unless the schedule is sound on thread ranks (eager and channelled
+// transport), synchronous, and every update guarded by a check.
 void RequireSound(const Plan& plan);
 
 // The plan needs more memory than this machine has, or than it is allowed.

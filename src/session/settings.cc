@@ -37,7 +37,7 @@ void DeclareModel(config::Section& s, model::ModelConfig* m) {
 void RunSettings::Declare(config::Section& s) {
   s.Help("Where the run is kept, and its seed.");
   s.String("dir", &dir, {.help = "run directory; empty: runs/<name of the config file>"});
-  s.Bool("overwrite", &overwrite, {.help = "move an existing run of another configuration aside and start anew"});
+  s.Bool("overwrite", &overwrite, {.help = "move what is in run.dir aside (to <dir>.old-N) and start anew, also when it is this run"});
   s.Int("seed", &seed, {.min = 0, .help = "of initial weights, data order and dropout"});
 }
 
@@ -79,7 +79,7 @@ void RuntimeSettings::Declare(config::Section& s) {
   s.Help("How ranks run on this machine.");
   s.Bool("serial", &serial, {.help = "every action waits for its own completion: the reference semantics, slower"});
   s.Int("intra_op_threads", &intra_op_threads, {.min = 1, .max = 1024, .help = "threads of one operation in each rank"});
-  s.Real("deadline", &deadline, {.above = 0.0, .help = "longest wait for a peer before it counts as lost", .unit = "s"});
+  s.Real("deadline", &deadline, {.above = 0.0, .max = 1e7, .help = "longest wait for a peer before it counts as lost", .unit = "s"});
   s.Bytes("memory_limit", &memory_limit, {.min = 0, .help = "refuse a plan whose estimate for this machine is larger; 0: the machine's memory", .unit = "bytes"});
 }
 

@@ -73,7 +73,7 @@ void GatherStatistics(ExecutionContext& context, const Action& action) {
   };
 }
 
-void FiniteClip(ExecutionContext& context, const Action&) {
+void FiniteClip(ExecutionContext& context, const Action& action) {
   const std::vector<double>& records = context.buffers.At(schedule::GatheredBuffer()).numbers;
   const Job& job = context.job;
   const int micro_batches = context.num_micro_batches();
@@ -107,7 +107,9 @@ void FiniteClip(ExecutionContext& context, const Action&) {
   verdict.finite = verdict.first_fault.empty();
   verdict.clip_factor = verdict.finite ? optim::ClipFactor(verdict.norm, job.optimizer.clip) : 0.0f;
   context.buffers.Allocate(schedule::VerdictBuffer());
-  context.predicates.assign(1, verdict.finite);
+  const auto predicate = static_cast<size_t>(action.key.part);
+  if (context.predicates.size() <= predicate) context.predicates.resize(predicate + 1);
+  context.predicates[predicate] = verdict.finite;
   context.result.checked = true;
   context.result.verdict = std::move(verdict);
 }

@@ -42,7 +42,7 @@ int RunSweep(const CompareOptions& options, std::ostream& out, std::ostream& log
 
 int RunCompare(const CompareOptions& options, std::ostream& out, std::ostream& log) {
   if (options.sweep) {
-    if (!options.b.empty() || !options.oracle.empty()) throw UserError("--sweep takes one configuration and no --oracle");
+    if (!options.b.empty() || !options.oracle.empty() || !options.assignments_b.empty()) throw UserError("--sweep takes one configuration, no --oracle and no --set-b");
     return RunSweep(options, out, log);
   }
   if (options.b.empty() && options.oracle.empty() && options.assignments_b.empty())

@@ -25,18 +25,18 @@ int RunGenerate(const GenerateOptions& options, std::ostream& out) {
   settings.config.LoadText(from.state().config, from.path() + " (its configuration)");
   settings.config.Finish();
   runtime::PrepareProcess(/*reproducible=*/false);
-  const Plan plan = MakePlan(settings);
-  from.RequireModel(ModelFingerprint(plan.spec));
+  const model::ModelSpec spec = ModelOf(settings);
+  from.RequireModel(ModelFingerprint(spec));
   runtime::Job job;
-  job.spec = plan.spec;
+  job.spec = spec;
   job.precision = model::ParsePrecision(settings.values.numerics.precision);
   job.optimizer = settings.values.optimizer;
   checkpoint::NamedTensors parameters;
-  for (const checkpoint::TensorSpec& spec : runtime::ModelTensors(job)) parameters[spec.name] = from.ReadModel(spec);
+  for (const checkpoint::TensorSpec& tensor : runtime::ModelTensors(job)) parameters[tensor.name] = from.ReadModel(tensor);
   const auto tokenizer = data::MakeTokenizer(settings.values.data.tokenizer);
   const SampleOptions sample{.tokens = options.tokens, .temperature = options.temperature, .top_k = options.top_k, .seed = static_cast<uint64_t>(options.seed)};
   if (!options.json) out << options.prompt << std::flush;
-  const std::string text = Sample(plan.spec, job.precision, parameters, *tokenizer, options.prompt, sample,
+  const std::string text = Sample(spec, job.precision, parameters, *tokenizer, options.prompt, sample,
                                   options.json ? std::function<void(std::string_view)>() : [&](std::string_view piece) { out << piece << std::flush; });
   if (options.json) {
     const nlohmann::ordered_json document = {{"checkpoint", from.path()}, {"step", from.state().step}, {"prompt", options.prompt}, {"text", text}};

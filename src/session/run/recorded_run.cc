@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <mutex>
 
 #include "base/error.h"
@@ -39,10 +40,23 @@ class Recorder final : public runtime::Observer {
   std::mutex mutex_;
 };
 
+// The observer leaves with the recording, also when it fails.
+class ObserverScope {
+ public:
+  ObserverScope(runtime::Job& job, runtime::Observer& observer) : job_(job) { job_.observer = &observer; }
+  ~ObserverScope() { job_.observer = nullptr; }
+  ObserverScope(const ObserverScope&) = delete;
+  ObserverScope& operator=(const ObserverScope&) = delete;
+
+ private:
+  runtime::Job& job_;
+};
+
 bool SameBits(double a, double b) { return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b) || (std::isnan(a) && std::isnan(b)); }
 
 double RelativeDifference(double a, double b) {
   if (SameBits(a, b)) return 0;
+  if (!std::isfinite(a) || !std::isfinite(b)) return std::numeric_limits<double>::infinity();
   const double scale = std::max(std::abs(a), std::abs(b));
   return scale == 0 ? 0 : std::abs(a - b) / scale;
 }
@@ -79,15 +93,14 @@ RecordedRun RecordRun(const LoadedSettings& settings, PreparedRun& run, std::str
   RecordedRun recorded;
   recorded.title = std::move(title);
   Recorder recorder(recorded);
-  run.job.observer = &recorder;
+  const ObserverScope scope(run.job, recorder);
   runtime::TrainLoop loop = MakeLoop(settings, run);
   loop.after_step = [&](const runtime::StepReport& step) {
     recorded.losses.push_back(step.result.verdict.loss);
     recorded.norms.push_back(step.result.verdict.norm);
-    return runtime::AfterStep::stop;  // only asked when a step was not finite
+    return runtime::AfterStep::go_on;  // a step that is not finite is left out, as the oracles do
   };
   runtime::TrainOutcome outcome = runtime::RunTrainLoop(loop, /*keep_state=*/true);
-  run.job.observer = nullptr;
   recorded.parameters = std::move(outcome.parameters);
   recorded.optimizer = std::move(outcome.optimizer);
   return recorded;
@@ -97,14 +110,16 @@ RecordedRun RecordOracle(const LoadedSettings& settings, PreparedRun& run, Oracl
   RecordedRun recorded;
   recorded.title = kind == OracleKind::plain ? "plain single-rank loop" : "plain backward on the whole batch";
   Recorder recorder(recorded);
-  run.job.observer = &recorder;
+  const ObserverScope scope(run.job, recorder);
   // On a rank thread, so that thread counts and floating-point state are those of a rank.
   comm::ThreadWorldOptions world;
   world.intra_op_threads = static_cast<int>(settings.values.runtime.intra_op_threads);
   comm::RunThreadRanks(1, world, [&](comm::Communicator&) {
     const auto oracle = kind == OracleKind::plain ? runtime::MakePlainLoop(run.job) : runtime::MakeWholeBatch(run.job);
+    int64_t applied = 0;
     for (int64_t step = 0; step < settings.values.train.steps; ++step) {
-      const runtime::OracleStep result = oracle->Step(BindStep(*run.batches, step, step));
+      const runtime::OracleStep result = oracle->Step(BindStep(*run.batches, step, applied));
+      applied += result.applied;
       recorded.losses.push_back(result.loss);
       recorded.norms.push_back(result.norm);
     }
@@ -117,7 +132,6 @@ RecordedRun RecordOracle(const LoadedSettings& settings, PreparedRun& run, Oracl
         recorded.optimizer[optimizer[next++].name] = oracle->states()[p].tensor(i).view(model[p].shape).clone();
     }
   });
-  run.job.observer = nullptr;
   return recorded;
 }
 

@@ -4,11 +4,12 @@
 // overwritten unasked. Files: src/report/run_files.h, and
 //   run.json      what is computed (settings without the layout), to recognise the run
 //   config.toml   the resolved configuration of the last start
+//   lock          held while a training writes here
 //   checkpoints/  checkpoint/checkpoint.h
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,9 @@ struct RunDirectory {
   std::string path;
   RunStart start = RunStart::fresh;
   std::string checkpoint;               // to read the state from; empty: initial state
+  std::string start_checkpoint;         // absolute path, when the run does not start from initial weights
   int64_t first_step = 0;
+  std::shared_ptr<void> lock;           // held from OpenRunDirectory on
   std::vector<std::string> notes;       // for the user: what was skipped or moved aside
   std::string checkpoints() const { return path + "/checkpoints"; }
 };

@@ -77,8 +77,14 @@ SweepResult Sweep(const SettingsFactory& factory, const SweepOptions& options, s
       reasons.insert(refusal.what());
       continue;
     }
-    const RunComparison comparison = CompareRuns(run->job.spec, oracle, RecordRun(*settings, *run, titles[i]));
     ++result.compared;
+    RunComparison comparison;
+    try {
+      comparison = CompareRuns(run->job.spec, oracle, RecordRun(*settings, *run, titles[i]));
+    } catch (const Error& failure) {
+      result.differing.push_back(fmt::format("{}: {}", titles[i], failure.what()));
+      continue;
+    }
     const bool equal = comparison.verdict == checkpoint::Verdict::equal;
     if (!equal) result.differing.push_back(fmt::format("{}: {}\n{}", titles[i], comparison.first, comparison.tensors.ToString()));
     if (progress != nullptr) *progress << fmt::format("{} {}\n", equal ? "equal    " : "DIFFERENT", titles[i]) << std::flush;

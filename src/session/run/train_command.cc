@@ -52,6 +52,7 @@ class TrainRun {
   int Go() {
     directory_ = InspectRunDirectory(settings_, ModelFingerprint(run_->job.spec));
     if (directory_.start == RunStart::complete) return AlreadyComplete();
+    OpenCheckpoint();  // before anything is written: whatever is wrong with it must leave the directory as it is
     OpenRunDirectory(directory_, settings_);
     PrintHead();
     WriteFileAtomically(directory_.path + "/" + std::string(report::kScheduleFile), schedule::PrintSchedule(run_->plan.schedule), true);
@@ -72,6 +73,21 @@ class TrainRun {
     return 0;
   }
 
+  void OpenCheckpoint() {
+    if (directory_.checkpoint.empty()) return;
+    from_ = std::make_unique<checkpoint::Checkpoint>(directory_.checkpoint);
+    from_->RequireModel(ModelFingerprint(run_->job.spec));
+    CheckEnvironment(from_->state());
+    const auto require = [&](const checkpoint::SafetensorsReader& reader, const checkpoint::TensorSpec& spec) {
+      if (!reader.Has(spec.name))
+        throw UserError("checkpoint '{}' has no tensor '{}': it was written with another optimizer; use that one", directory_.checkpoint, spec.name);
+      if (reader.Find(spec.name).spec.dtype != spec.dtype)
+        throw UserError("checkpoint '{}': '{}' has another element type; use the numerics.precision it was written with", directory_.checkpoint, spec.name);
+    };
+    for (const checkpoint::TensorSpec& spec : runtime::ModelTensors(run_->job)) require(from_->model(), spec);
+    for (const checkpoint::TensorSpec& spec : runtime::OptimizerTensors(run_->job)) require(from_->optimizer(), spec);
+  }
+
   void PrintHead() {
     const data::TextData& text = run_->text;
     log_ << run_->plan.explanation;
@@ -87,13 +103,10 @@ class TrainRun {
 
   void Train() {
     runtime::TrainLoop loop = MakeLoop(settings_, *run_);
-    std::unique_ptr<checkpoint::Checkpoint> from;
-    if (!directory_.checkpoint.empty()) {
-      from = std::make_unique<checkpoint::Checkpoint>(directory_.checkpoint);
-      CheckEnvironment(from->state());
-      loop.resume = from.get();
-      loop.first_step = from->state().step;
-      loop.applied_updates = from->state().applied_updates;
+    if (from_) {
+      loop.resume = from_.get();
+      loop.first_step = from_->state().step;
+      loop.applied_updates = from_->state().applied_updates;
     }
     loop.timeline_first = loop.first_step + std::min(s().report.timeline_first, loop.end_step - loop.first_step - 1);
     loop.timeline_count = s().report.timeline_steps;
@@ -161,7 +174,8 @@ class TrainRun {
     const std::string now = runtime::DescribeEnvironment(static_cast<int>(s().runtime.intra_op_threads)).Fingerprint();
     if (now == state.environment) return;
     const std::string text = fmt::format("the checkpoint was written with {}; this is {}", state.environment, now);
-    if (s().numerics.reproducible) throw UserError("{}: the bits would differ; set numerics.reproducible = false to go on", text);
+    if (s().numerics.reproducible) throw UserError("{}: the bits would differ. Go on there, or start another run.dir with numerics.reproducible = false and "
+                      "checkpoint.resume = '{}'", text, directory_.checkpoint);
     log_ << "note: " << text << "\n";
   }
 
@@ -221,6 +235,7 @@ class TrainRun {
   LoadedSettings settings_;
   std::unique_ptr<PreparedRun> run_;
   RunDirectory directory_;
+  std::unique_ptr<checkpoint::Checkpoint> from_;  // what the run goes on from
   runtime::TrainOutcome outcome_;
   std::string checkpoint_, failure_;
   double first_step_seconds_ = 0;
