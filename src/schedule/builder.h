@@ -92,7 +92,4 @@ using RegisterBuilder = Register<Builder>;
 // Checks the sizes, the placement and `refuse` (UserError with the reason), then builds.
 ComputeOrder BuildCompute(const Builder& builder, const PipelineShape& shape);
 
-// BuildCompute as a schedule of P ranks and M micro-batches: a chain of stages, compute only, no holders or groups.
-Schedule ComputeSchedule(const Builder& builder, const PipelineShape& shape);
-
 }  // namespace penstock::schedule

@@ -167,14 +167,19 @@ VerifyOptions VerifyOptionsAfter(const Pass& pass, const LowerSpec& spec) {
   return options;
 }
 
-Schedule Lower(const Builder& builder, const LowerSpec& spec,
+void RunPasses(Schedule& schedule, const LowerSpec& spec,
                const std::function<void(const Pass&, const Schedule&)>& after_pass) {
-  Schedule schedule = AssembleCompute(builder, spec);
   for (const Pass& pass : Passes()) {
     if (!pass.enabled(spec)) continue;
     pass.run(schedule, spec);
     if (after_pass) after_pass(pass, schedule);
   }
+}
+
+Schedule Lower(const Builder& builder, const LowerSpec& spec,
+               const std::function<void(const Pass&, const Schedule&)>& after_pass) {
+  Schedule schedule = AssembleCompute(builder, spec);
+  RunPasses(schedule, spec, after_pass);
   return schedule;
 }
 

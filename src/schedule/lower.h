@@ -54,7 +54,12 @@ const std::vector<Pass>& Passes();
 // What can be expected of a schedule after `pass`: messages once communication ran, updates at the end.
 VerifyOptions VerifyOptionsAfter(const Pass& pass, const LowerSpec& spec);
 
-// AssembleCompute, then every enabled pass. `after_pass` (may be empty) sees the schedule after each.
+// Every enabled pass, in order, on a schedule of compute alone (built, or read from a file). `after_pass` (may be empty)
+// sees the schedule after each.
+void RunPasses(Schedule& schedule, const LowerSpec& spec,
+               const std::function<void(const Pass&, const Schedule&)>& after_pass = {});
+
+// AssembleCompute, then RunPasses.
 Schedule Lower(const Builder& builder, const LowerSpec& spec,
                const std::function<void(const Pass&, const Schedule&)>& after_pass = {});
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "schedule/builder.h"
+#include "schedule/lower.h"
 #include "schedule/operators.h"
 #include "schedule/route.h"
 #include "session/catalog.h"
@@ -28,6 +29,13 @@ std::vector<CatalogEntry> Placements() {
   return entries;
 }
 
+std::vector<CatalogEntry> PassesInOrder() {
+  std::vector<CatalogEntry> entries;
+  for (const schedule::Pass& pass : schedule::Passes()) entries.push_back({pass.name, pass.summary, {}});
+  return entries;
+}
+
+const RegisterCatalogSection kPasses{{.name = "passes", .entries = &PassesInOrder}};
 const RegisterCatalogSection kSchedules{{.name = "schedules", .entries = &EntriesOf<schedule::Builder>}};
 const RegisterCatalogSection kOperators{{.name = "operators", .entries = &Operators}};
 const RegisterCatalogSection kPlacements{{.name = "placements", .entries = &Placements}};

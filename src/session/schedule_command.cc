@@ -11,19 +11,21 @@
 #include "report/svg.h"
 #include "schedule/builder.h"
 #include "schedule/costs.h"
+#include "schedule/lower.h"
 #include "schedule/text.h"
 
 namespace penstock::session {
 
 using schedule::Builder;
-using schedule::PipelineShape;
+using schedule::LowerSpec;
 using schedule::Schedule;
 using schedule::UniformCosts;
+using schedule::VerifyReport;
 
 namespace {
 
-// What fits into the memory of an ordinary machine; about 200 bytes each.
-constexpr int64_t kMaxActions = 20'000'000;
+// Half a minute and 3 GB, with verification.
+constexpr int64_t kMaxActions = 5'000'000;
 
 // Names of the papers for placements.
 std::string PlacementName(const std::string& route) {
@@ -48,21 +50,23 @@ Schedule FromFile(const ScheduleOptions& options) {
   return schedule::ParseSchedule(ReadFile(options.name), options.name);
 }
 
-PipelineShape ShapeOf(const Builder& builder, const ScheduleOptions& options) {
+LowerSpec SpecOf(const Builder& builder, const ScheduleOptions& options) {
   if (!options.ranks) throw UserError("schedule '{}' needs --ranks, for example --ranks 4", builder.name);
   if (!options.micro_batches) throw UserError("schedule '{}' needs --microbatches, for example --microbatches 8", builder.name);
-  PipelineShape shape{*options.ranks, options.chunks.value_or(builder.default_chunks), *options.micro_batches,
-                      PlacementName(options.route)};
-  if (shape.placement.empty()) shape.placement = builder.placements.front();
+  LowerSpec spec;
+  spec.pipeline = *options.ranks;
+  spec.chunks = options.chunks.value_or(builder.default_chunks);
+  spec.micro_batches = *options.micro_batches;
+  spec.placement = options.route.empty() ? builder.placements.front() : PlacementName(options.route);
   const auto& known = schedule::PlacementNames();
-  if (std::find(known.begin(), known.end(), shape.placement) == known.end())
+  if (std::find(known.begin(), known.end(), spec.placement) == known.end())
     throw UserError("--route: there is no placement named '{}'{}", options.route, DidYouMean(options.route, known));
   // In floating point: the product of three large numbers may not fit an integer.
-  const double actions = (builder.splits_backward ? 3.0 : 2.0) * shape.ranks * shape.chunks * shape.micro_batches;
+  const double actions = (builder.splits_backward ? 3.0 : 2.0) * spec.pipeline * spec.chunks * spec.micro_batches;
   if (actions > kMaxActions)
-    throw UserError("{} ranks with {} chunks and {} micro-batches are {:.3g} actions; at most {} fit", shape.ranks,
-                    shape.chunks, shape.micro_batches, actions, kMaxActions);
-  return shape;
+    throw UserError("{} ranks with {} chunks and {} micro-batches are {:.3g} actions; at most {} fit", spec.pipeline,
+                    spec.chunks, spec.micro_batches, actions, kMaxActions);
+  return spec;
 }
 
 UniformCosts CostsOf(const ScheduleOptions& options, int chunks, int64_t actions) {
@@ -117,6 +121,23 @@ std::string RouteOf(const Schedule& schedule) {
   return "custom";
 }
 
+bool OnlyCompute(const Schedule& schedule) {
+  for (const auto& list : schedule.ranks)
+    for (const schedule::Action& a : list)
+      if (!IsComputeKind(a.key.kind)) return false;
+  return true;
+}
+
+VerifyReport VerifyWhole(const Schedule& schedule) {
+  if (!OnlyCompute(schedule)) return Verify(schedule);
+  // The order of compute on its own first: the passes take it for granted.
+  VerifyReport report = Verify(schedule, {.expect_messages = false, .expect_updates = false});
+  if (!report.ok()) return report;
+  Schedule whole = schedule;
+  RunPasses(whole, LowerSpec{});
+  return Verify(whole);
+}
+
 // A number a script can use as it is: an integer where it is one.
 nlohmann::ordered_json Decimal(const Rational& value) {
   if (value.denominator() == 1) return value.numerator();
@@ -144,6 +165,9 @@ nlohmann::ordered_json ToJson(const ScheduleAnswer& a, const ScheduleOptions& op
     exact_peaks.push_back(peak.ToString());
   }
   j["actions"] = a.replay.actions;
+  j["verified"] = a.verified.ok();
+  for (int t = 0; t < schedule::kTransportCount; ++t)
+    j["transports"][std::string(Name(static_cast<schedule::Transport>(t)))] = a.verified.transports[t].completes;
   j["exact"] = {{"makespan", a.replay.makespan.ToString()},
                 {"max_span", a.replay.max_span.ToString()},
                 {"bubble_fraction", a.replay.bubble_fraction.ToString()},
@@ -166,6 +190,10 @@ std::string ToText(const ScheduleAnswer& a, const ScheduleOptions& options) {
   text += fmt::format("  bubble_fraction    {}\n", WithDecimal(a.replay.bubble_fraction));
   text += fmt::format("  peak_microbatches  {}\n", fmt::join(peaks, " "));
   text += fmt::format("  actions            {}\n", a.replay.actions);
+  text += fmt::format("  verified           {} actions of the whole step; completes under", a.verified.actions);
+  for (int t = 0; t < schedule::kTransportCount; ++t)
+    if (a.verified.transports[t].completes) text += fmt::format(" {}", Name(static_cast<schedule::Transport>(t)));
+  text += "\n";
   if (options.print) text += "\n" + schedule::PrintComputeCompact(a.schedule);
   return text;
 }
@@ -179,12 +207,14 @@ ScheduleAnswer AnswerSchedule(const ScheduleOptions& options) {
     answer.chunks = ChunksOf(answer.schedule, options.per);
   } else {
     const Builder& builder = Registry<Builder>::Find(options.name);
-    const PipelineShape shape = ShapeOf(builder, options);
-    answer.schedule = ComputeSchedule(builder, shape);
-    answer.chunks = shape.chunks;
+    const LowerSpec spec = SpecOf(builder, options);
+    answer.schedule = AssembleCompute(builder, spec);
+    answer.chunks = spec.chunks;
   }
   answer.route = RouteOf(answer.schedule);
   const UniformCosts costs = CostsOf(options, answer.chunks, answer.schedule.num_actions());
+  answer.verified = VerifyWhole(answer.schedule);
+  if (!answer.verified.ok()) throw UserError("schedule '{}' is faulty\n{}", options.name, answer.verified.ToString());
   answer.replay = simulate::ReplayInOrder<Rational>(answer.schedule, schedule::UniformActionCosts(costs));
   return answer;
 }

@@ -1,7 +1,7 @@
 // src/session/schedule_command.h
 //
-// `penstock schedule`: builds one schedule, or reads it from a file, and says how long it takes and what it keeps
-// alive at uniform costs. Exact rationals inside.
+// `penstock schedule`: builds one schedule, or reads it from a file, verifies it, and says how long it takes and what it
+// keeps alive at uniform costs. Exact rationals inside.
 #pragma once
 
 #include <iosfwd>
@@ -10,6 +10,7 @@
 
 #include "base/rational.h"
 #include "schedule/schedule.h"
+#include "schedule/verify.h"
 #include "simulate/list_engine.h"
 
 namespace penstock::session {
@@ -24,7 +25,7 @@ struct ScheduleOptions {
   std::string per = "rank";          // "rank": costs of a rank's share, all its chunks; "chunk": of one stage
   std::string hop = "0";             // latency of a message
   bool print = false;
-  std::string save;                  // path; empty: none
+  std::string save;                  // path of the text form; empty: none
   std::string draw;                  // path of an SVG; empty: none
   bool json = false;
 };
@@ -33,10 +34,12 @@ struct ScheduleAnswer {
   schedule::Schedule schedule;
   int chunks = 1;
   std::string route;
+  // Of the whole step: the schedule with what the passes derive from its order of compute, unless it has that already.
+  schedule::VerifyReport verified;
   simulate::Replay<Rational> replay;
 };
 
-// UserError when an option, the file or the schedule is at fault.
+// UserError when an option, the file or the schedule is at fault; a schedule that does not verify is.
 ScheduleAnswer AnswerSchedule(const ScheduleOptions& options);
 
 // Writes the answer as text or JSON, and the files asked for. Exit code.

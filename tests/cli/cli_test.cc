@@ -69,6 +69,8 @@ TEST(Cli, ScheduleJson) {
   EXPECT_EQ(j.at("max_span"), 27);
   EXPECT_EQ(j.at("bubble_fraction").get<double>(), 1.0 / 9);
   EXPECT_EQ(j.at("actions"), 2 * 12 * 8);
+  EXPECT_EQ(j.at("verified"), true);
+  EXPECT_EQ(j.at("transports").at("blocking"), true);
   EXPECT_EQ(j.at("exact").at("bubble_fraction"), "1/9");
   EXPECT_EQ(j.at("exact").at("peak_microbatches"), nlohmann::json({"5", "13/3", "11/3", "3"}));
 }
@@ -117,7 +119,16 @@ TEST(Cli, ScheduleFromFile) {
   WriteFileAtomically(path, "penstock schedule 1\nrank 0: B0 F0\n", /*overwrite=*/true);
   const Outcome stuck = Penstock({"schedule", path.c_str()});
   EXPECT_EQ(stuck.code, 2);
-  EXPECT_NE(stuck.err.find("backward 0.0 waits for forward 0.0"), std::string::npos) << stuck.err;
+  EXPECT_NE(stuck.err.find("is faulty"), std::string::npos) << stuck.err;
+  EXPECT_NE(stuck.err.find("'backward 0.0'"), std::string::npos) << stuck.err;
+  FileSystem::Real().Remove(path);
+}
+
+TEST(Cli, ScheduleDrawing) {
+  const std::string path = testing::TempDir() + "penstock_cli_test.svg";
+  FileSystem::Real().Remove(path);
+  ASSERT_EQ(Penstock({"schedule", "zb-v", "--ranks", "2", "--microbatches", "4", "--svg", path.c_str()}).code, 0);
+  EXPECT_NE(ReadFile(path).find("<svg"), std::string::npos);
   FileSystem::Real().Remove(path);
 }
 
@@ -125,7 +136,7 @@ TEST(Cli, ListNamesEverything) {
   const Outcome outcome = Penstock({"list", "--json"});
   ASSERT_EQ(outcome.code, 0);
   const auto j = nlohmann::json::parse(outcome.out);
-  for (const char* section : {"schedules", "operators", "placements"}) EXPECT_FALSE(j.at(section).empty()) << section;
+  for (const char* section : {"schedules", "operators", "passes", "placements"}) EXPECT_FALSE(j.at(section).empty()) << section;
   EXPECT_EQ(j.at("schedules").at(0).at("name"), "1f1b");
   EXPECT_EQ(Penstock({"list", "shedules"}).code, 2);
   EXPECT_NE(Penstock({"list"}).out.find("zb-v"), std::string::npos);

@@ -56,7 +56,7 @@ TEST(BuilderContract, FinishesForEveryNumberOfMicroBatches) {
     int shapes = 0;
     ForEachShape(builder, 8, 20, [&](const PipelineShape& shape) {
       ++shapes;
-      const Schedule schedule = ComputeSchedule(builder, shape);
+      const Schedule schedule = ComputeOnly(builder, shape);
       EXPECT_NO_THROW(ReplayInOrder<Rational>(schedule, schedule::UniformActionCosts({}))) << Describe(builder, shape);
       // Each stage and micro-batch once forward, and once with each half of the backward.
       const int64_t kinds = builder.splits_backward ? 3 : 2;
@@ -87,7 +87,7 @@ TEST(BuilderContract, ClosedFormsEqualTheReplay) {
     };
     int turn = 0;
     ForEachShape(builder, 6, 13, [&](const PipelineShape& shape) {
-      const Schedule schedule = ComputeSchedule(builder, shape);
+      const Schedule schedule = ComputeOnly(builder, shape);
       // Every shape with a few costs, all costs over the shapes: the product would take minutes.
       for (int k = 0; k < 3; ++k) {
         const UniformCosts& c = costs[turn++ % costs.size()];
@@ -111,7 +111,7 @@ TEST(LongBuilderContract, ClosedFormsEqualTheReplayOfLargeShapes) {
   for (const auto& [name, builder] : Registry<Builder>::All()) {
     int64_t exact = 0;
     ForEachShape(builder, 8, 32, [&](const PipelineShape& shape) {
-      const Schedule schedule = ComputeSchedule(builder, shape);
+      const Schedule schedule = ComputeOnly(builder, shape);
       for (const UniformCosts& c : CostGrid()) {
         const auto makespan = builder.closed_forms.makespan(shape, c);
         const auto span = builder.closed_forms.max_span(shape, c);

@@ -21,7 +21,7 @@ Run Declare(CLI::App& app) {
   app.add_option("--hop", options->hop, "latency of a message between two ranks")->capture_default_str();
   app.add_flag("--print", options->print, "print the order of every rank");
   app.add_option("--save", options->save, "write the schedule to this file, in the text form");
-  app.add_option("--draw", options->draw, "draw the timeline into this file, as SVG");
+  app.add_option("--draw,--svg", options->draw, "draw the timeline into this file, as SVG");
   app.add_flag("--json", options->json, "one JSON document");
   return [options] { return session::RunSchedule(*options, std::cout); };
 }

@@ -78,8 +78,8 @@ TEST(BuilderOrders, RefusalsSayWhatWouldWork) {
   EXPECT_EQ(Refusal("zb-v", {2, 2, 4, "loop"}), "schedule 'zb-v' does not run on a 'loop' route; it takes v");
   EXPECT_EQ(Refusal("1f1b", {0, 1, 4, {}}),
             "schedule '1f1b' needs at least 1 rank, 1 chunk and 1 micro-batch, not 0, 1 and 4");
-  EXPECT_EQ(Refusal("gpipe", {65536, 1, 1, {}}),
-            "65536 ranks with 1 chunks are 65536 stages; at most 65535 can be numbered");
+  EXPECT_EQ(Refusal("gpipe", {32768, 1, 1, {}}),
+            "32768 ranks with 1 chunks are 32768 stages; at most 32767 can be numbered");
 }
 
 // The list of builders is a golden: neither linker nor CMake can lose one.
