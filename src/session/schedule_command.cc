@@ -58,6 +58,12 @@ LowerSpec SpecOf(const Builder& builder, const ScheduleOptions& options) {
   spec.chunks = options.chunks.value_or(builder.default_chunks);
   spec.micro_batches = *options.micro_batches;
   spec.placement = options.route.empty() ? builder.placements.front() : PlacementName(options.route);
+  const auto at_least_one = [](const char* option, int value) {
+    if (value < 1) throw UserError("{} must be at least 1, not {}", option, value);
+  };
+  at_least_one("--ranks", spec.pipeline);
+  at_least_one("--chunks", spec.chunks);
+  at_least_one("--microbatches", spec.micro_batches);
   const auto& known = schedule::PlacementNames();
   if (std::find(known.begin(), known.end(), spec.placement) == known.end())
     throw UserError("--route: there is no placement named '{}'{}", options.route, DidYouMean(options.route, known));

@@ -88,7 +88,7 @@ TEST(Cli, ScheduleErrorsSayWhatWouldWork) {
   ExpectUserError({"schedule", "zb-v", "--ranks", "4", "--microbatches", "8", "--chunks", "3"},
                   "schedule 'zb-v': a V has 2 chunks per rank, not 3");
   ExpectUserError({"schedule", "1f1b", "--ranks", "4", "--microbatches", "0"},
-                  "schedule '1f1b' needs at least 1 rank, 1 chunk and 1 micro-batch, not 4, 1 and 0");
+                  "--microbatches must be at least 1, not 0");
   ExpectUserError({"schedule", "1f1b", "--ranks", "4", "--microbatches", "8", "--costs", "1,1"},
                   "--costs takes three times, of forward, backward_input and backward_weight, as in 1,1,1; not '1,1'");
   ExpectUserError({"schedule", "1f1b", "--ranks", "4", "--microbatches", "8", "--costs", "1,x,1"},
