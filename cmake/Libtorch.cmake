@@ -80,6 +80,9 @@ endforeach()
 # headers stay outside: custom_function.h instantiates templates that cost every user of the header 4 s of compilation, and few files
 # need it (docs/decisions.md has the figures).
 file(WRITE ${CMAKE_BINARY_DIR}/penstock_pch.cc "// Exists to carry the precompiled header.\n")
+# -O1 where libtorch is used: this code dispatches, the arithmetic is libtorch's or in *_kernel.cc (-O3), and -O2 more
+# than doubles the time to compile a file that includes libtorch's headers (docs/decisions.md).
+target_compile_options(penstock_libtorch INTERFACE $<$<CONFIG:Release>:-O1>)
 add_library(penstock_pch OBJECT ${CMAKE_BINARY_DIR}/penstock_pch.cc)
 target_link_libraries(penstock_pch PUBLIC penstock_libtorch penstock_dependencies)
 target_precompile_headers(penstock_pch PRIVATE <ATen/ATen.h> <ATen/Parallel.h>)

@@ -1,0 +1,20 @@
+#include <iostream>
+#include <memory>
+
+#include "cli/command.h"
+#include "session/run/doctor_command.h"
+
+namespace penstock::cli {
+namespace {
+
+Run Declare(CLI::App& app) {
+  auto options = std::make_shared<session::DoctorOptions>();
+  app.add_flag("--json", options->json, "one JSON document");
+  return [options] { return session::RunDoctor(*options, std::cout); };
+}
+
+const RegisterCommand kRegister{
+    {.name = "doctor", .summary = "measures this machine and libtorch; says what would make runs wrong or slow", .declare = &Declare}};
+
+}  // namespace
+}  // namespace penstock::cli
