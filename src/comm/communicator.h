@@ -62,9 +62,9 @@ using WorkPtr = std::shared_ptr<Work>;
 
 // What a rank was last known to do.
 struct RankStatus {
-  std::string action;          // as given to SetCurrent; empty before the first one
-  double seconds = 0;          // since then
-  bool finished = false;       // its body has returned or thrown
+  std::string action;     // as given to SetCurrent; empty before the first one
+  double seconds = 0;     // since then
+  bool finished = false;  // its body has returned or thrown
 };
 
 class Communicator {

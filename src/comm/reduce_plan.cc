@@ -124,11 +124,16 @@ bool CanReduce(at::ScalarType type) {
 void RunReduce(const ReducePlan& plan, at::ScalarType type, const std::vector<const void*>& sources,
                const std::vector<Destination>& destinations, int64_t begin, int64_t end) {
   switch (type) {
-    case at::kFloat: return Run<float>(plan, sources, destinations, begin, end);
-    case at::kDouble: return Run<double>(plan, sources, destinations, begin, end);
-    case at::kInt: return Run<int32_t>(plan, sources, destinations, begin, end);
-    case at::kLong: return Run<int64_t>(plan, sources, destinations, begin, end);
-    default: PENSTOCK_CHECK(false, "cannot reduce {}", c10::toString(type));
+    case at::kFloat:
+      return Run<float>(plan, sources, destinations, begin, end);
+    case at::kDouble:
+      return Run<double>(plan, sources, destinations, begin, end);
+    case at::kInt:
+      return Run<int32_t>(plan, sources, destinations, begin, end);
+    case at::kLong:
+      return Run<int64_t>(plan, sources, destinations, begin, end);
+    default:
+      PENSTOCK_CHECK(false, "cannot reduce {}", c10::toString(type));
   }
 }
 

@@ -27,7 +27,7 @@ struct Addition {
 struct ReducePlan {
   std::vector<Addition> additions;
   int32_t num_slots = 0;
-  bool empty = false;   // no source at all: the result is zero
+  bool empty = false;  // no source at all: the result is zero
   Operand result = 0;
 };
 

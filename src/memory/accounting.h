@@ -40,7 +40,7 @@ using BytesByClass = std::array<int64_t, kNumBufferClasses>;
 
 struct Usage {
   int64_t live = 0;
-  int64_t peak = 0;                 // of the sum over classes
+  int64_t peak = 0;  // of the sum over classes
   BytesByClass live_by_class{};
   BytesByClass peak_by_class{};     // each class at its own peak; adds up to more than `peak`
   BytesByClass at_peak_by_class{};  // what `peak` was made of

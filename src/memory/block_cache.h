@@ -15,9 +15,9 @@ namespace penstock::memory {
 
 struct BlockCacheStats {
   bool enabled = false;
-  int64_t held_bytes = 0;    // free blocks kept
+  int64_t held_bytes = 0;  // free blocks kept
   int64_t held_blocks = 0;
-  int64_t hits = 0;          // allocations served from kept blocks
+  int64_t hits = 0;  // allocations served from kept blocks
   int64_t misses = 0;
   int64_t mapped_bytes = 0;  // kept and in use, with rounding: compare with the live bytes for the overhead
 };

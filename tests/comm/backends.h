@@ -40,7 +40,7 @@ class BackendTest : public testing::TestWithParam<Backend> {
   }
 };
 
-#define PENSTOCK_FOR_ALL_BACKENDS(suite)                                              \
+#define PENSTOCK_FOR_ALL_BACKENDS(suite)                                   \
   INSTANTIATE_TEST_SUITE_P(Backends, suite, testing::ValuesIn(Backends()), \
                            [](const auto& info) { return info.param.name; })
 

@@ -91,7 +91,8 @@ TEST_P(Collectives, AllToAllV) {
   for (const int n : kRankCounts) {
     Run(n, [n](Communicator& comm) {
       std::vector<at::Tensor> parts;
-      for (int to = 0; to < n; ++to) parts.push_back(at::full({(comm.rank() + to) % 3}, comm.rank() * 100 + to, at::kLong));
+      for (int to = 0; to < n; ++to)
+        parts.push_back(at::full({(comm.rank() + to) % 3}, comm.rank() * 100 + to, at::kLong));
       const auto got = comm.AllToAllV(comm.world(), {4, 0}, parts)->TakeTensors();
       ASSERT_EQ(got.size(), static_cast<size_t>(n));
       for (int from = 0; from < n; ++from) {
@@ -135,7 +136,8 @@ TEST_P(Collectives, QueueOfOneGroupRunsInOrder) {
       at::Tensor data = at::ones({20'000}, at::kDouble);
       std::vector<WorkPtr> works;
       double expected = 1;
-      for (int i = 0; i < 8; ++i, expected *= n) works.push_back(comm.AllReduceSum(comm.world(), {7, static_cast<uint64_t>(i)}, data));
+      for (int i = 0; i < 8; ++i, expected *= n)
+        works.push_back(comm.AllReduceSum(comm.world(), {7, static_cast<uint64_t>(i)}, data));
       works.push_back(comm.Barrier(comm.world(), {7, 100}));
       // Rank 0 waits for the last one only, the others for all.
       for (size_t i = comm.rank() == 0 ? works.size() - 1 : 0; i < works.size(); ++i) works[i]->Wait();

@@ -49,7 +49,7 @@ TEST_P(Failure, ExceptionOfOneRankReachesAllAndTheCaller) {
     Run(4, [&](Communicator& comm) {
       if (comm.rank() == 2) throw UserError("the corpus is empty");
       seen.Watch<PeerLost>(comm.rank(), [&] {
-        if (comm.rank() == 0) comm.Recv(1, {})->Wait();            // would wait for a rank that is itself waiting
+        if (comm.rank() == 0) comm.Recv(1, {})->Wait();  // would wait for a rank that is itself waiting
         at::Tensor data = at::ones({10});
         comm.AllReduceSum(comm.world(), {}, data)->Wait();
       });
@@ -82,9 +82,9 @@ TEST_P(Failure, LaterCallsThrowToo) {
                    [&](Communicator& comm) {
                      if (comm.rank() == 1) throw WorldError("disk full");
                      EXPECT_THROW(comm.Recv(1, {})->Wait(), PeerLost);
-                     const std::vector<std::function<void()>> calls = {
-                         [&] { comm.Send(1, {}, {}); }, [&] { comm.Recv(1, {}); },
-                         [&] { comm.Barrier(comm.world(), {}); }};
+                     const std::vector<std::function<void()>> calls = {[&] { comm.Send(1, {}, {}); },
+                                                                       [&] { comm.Recv(1, {}); },
+                                                                       [&] { comm.Barrier(comm.world(), {}); }};
                      for (const auto& call : calls) {
                        try {
                          call();
@@ -111,8 +111,8 @@ TEST_P(Failure, EarlyReturnIsNoticedBeforeTheDeadline) {
       });
     });
     EXPECT_TRUE(Contains(message, "rank 1 has ended"));
-    EXPECT_TRUE(Contains(message, collective ? "all_reduce 'gradient 5' of group world {0, 1, 2}"
-                                             : "receive 'gradient 5' from rank 1"));
+    EXPECT_TRUE(Contains(
+        message, collective ? "all_reduce 'gradient 5' of group world {0, 1, 2}" : "receive 'gradient 5' from rank 1"));
   }
   EXPECT_LT(SecondsSince(start), 20);
 }
@@ -194,7 +194,8 @@ TEST_P(Failure, CollectivesInAnotherOrder) {
       comm.SetTagNamer([](const Tag& tag) { return tag.which == 0 ? "table a" : "table b"; });
       seen.Watch<OrderMismatch>(comm.rank(), [&] {
         for (const uint64_t i : {0, 1}) {
-          comm.AllToAllV(comm.world(), {4, i ^ static_cast<uint64_t>(comm.rank())}, {at::ones({2}), at::ones({3})})->Wait();
+          comm.AllToAllV(comm.world(), {4, i ^ static_cast<uint64_t>(comm.rank())}, {at::ones({2}), at::ones({3})})
+              ->Wait();
         }
       });
     });
@@ -209,8 +210,12 @@ TEST_P(Failure, CollectivesInAnotherOrder) {
 TEST_P(Failure, EveryPartOfACollectiveIsCompared) {
   using Call = std::function<WorkPtr(Communicator&, bool odd)>;
   const std::vector<Call> calls = {
-      [](Communicator& c, bool odd) { return odd ? c.Barrier(c.world(), {}) : c.AllReduceSum(c.world(), {}, at::ones({2})); },
-      [](Communicator& c, bool odd) { return c.AllReduceSum(c.world(), {}, at::ones({2}, odd ? at::kFloat : at::kDouble)); },
+      [](Communicator& c, bool odd) {
+        return odd ? c.Barrier(c.world(), {}) : c.AllReduceSum(c.world(), {}, at::ones({2}));
+      },
+      [](Communicator& c, bool odd) {
+        return c.AllReduceSum(c.world(), {}, at::ones({2}, odd ? at::kFloat : at::kDouble));
+      },
       [](Communicator& c, bool odd) { return c.AllReduceSum(c.world(), {}, at::ones({odd ? 2 : 3})); },
       [](Communicator& c, bool odd) { return c.Broadcast(c.world(), {}, odd, at::ones({2})); },
       [](Communicator& c, bool odd) { return c.AllReduceTree(c.world(), {}, {}, odd ? 3 : 4, at::ones({2})); },
@@ -219,7 +224,9 @@ TEST_P(Failure, EveryPartOfACollectiveIsCompared) {
         const int64_t mine = c.rank() == 0 ? border : 4 - border;
         return c.ReduceScatterSum(c.world(), {}, at::ones({4}), {0, border, 4}, at::empty({mine}));
       },
-      [](Communicator& c, bool odd) { return c.AllGatherV(c.world(), {}, at::ones({2}, odd ? at::kFloat : at::kDouble)); },
+      [](Communicator& c, bool odd) {
+        return c.AllGatherV(c.world(), {}, at::ones({2}, odd ? at::kFloat : at::kDouble));
+      },
   };
   for (size_t i = 0; i < calls.size(); ++i) {
     std::atomic<int> refused{0};
@@ -298,9 +305,8 @@ TEST(ThreadRanks, ThreadsAreSetUp) {
     EXPECT_EQ(comm.world().size(), 3);
   });
   EXPECT_EQ(ThisRank(), -1);
-  RunThreadRanks(1, {.flush_denormals = true}, [](Communicator&) {
-    EXPECT_EQ((at::full({64}, 1e-40f) * 0.5f)[0].item<float>(), 0.0f);
-  });
+  RunThreadRanks(1, {.flush_denormals = true},
+                 [](Communicator&) { EXPECT_EQ((at::full({64}, 1e-40f) * 0.5f)[0].item<float>(), 0.0f); });
 }
 
 TEST(ThreadRanks, StatusIsReadableWhileItChanges) {

@@ -14,7 +14,8 @@ TEST_P(PointToPoint, RingOfEveryCount) {
     Run(n, [n](Communicator& comm) {
       const int next = (comm.rank() + 1) % n, before = (comm.rank() + n - 1) % n;
       for (int64_t length : {0, 1, 17, 4096}) {
-        comm.Send(next, {1, static_cast<uint64_t>(length)}, {at::full({length}, comm.rank(), at::kFloat), at::Tensor()});
+        comm.Send(next, {1, static_cast<uint64_t>(length)},
+                  {at::full({length}, comm.rank(), at::kFloat), at::Tensor()});
         const auto got = comm.Recv(before, {1, static_cast<uint64_t>(length)})->TakeTensors();
         ASSERT_EQ(got.size(), 2u);
         EXPECT_TRUE(at::equal(got[0], at::full({length}, before, at::kFloat)));
@@ -28,9 +29,11 @@ TEST_P(PointToPoint, OrderWhicheverSideIsFirst) {
   Run(2, [](Communicator& comm) {
     constexpr uint64_t kMessages = 100;
     if (comm.rank() == 0) {
-      for (uint64_t i = 0; i < kMessages; ++i) comm.Send(1, {7, i}, {at::scalar_tensor(static_cast<double>(i), at::kDouble)});
+      for (uint64_t i = 0; i < kMessages; ++i)
+        comm.Send(1, {7, i}, {at::scalar_tensor(static_cast<double>(i), at::kDouble)});
       comm.Recv(1, {8, 0})->Wait();
-      for (uint64_t i = 0; i < kMessages; ++i) comm.Send(1, {9, i}, {at::scalar_tensor(static_cast<double>(i), at::kDouble)});
+      for (uint64_t i = 0; i < kMessages; ++i)
+        comm.Send(1, {9, i}, {at::scalar_tensor(static_cast<double>(i), at::kDouble)});
     } else {
       for (uint64_t i = 0; i < kMessages; ++i) EXPECT_EQ(comm.Recv(0, {7, i})->TakeTensors().at(0).item<double>(), i);
       std::vector<WorkPtr> posted;
@@ -63,7 +66,8 @@ TEST_P(PointToPoint, ArrivesContiguousAlignedAndWithoutHistory) {
     if (comm.rank() == 0) {
       const at::Tensor base = at::arange(64, at::kFloat);
       const at::Tensor leaf = at::ones({4}).requires_grad_(true);
-      comm.Send(1, {1, 0}, {base.view({8, 8}).t(), base.slice(0, 1, 17), (leaf * 2).sum(), at::ones({3}, at::kBFloat16)});
+      comm.Send(1, {1, 0},
+                {base.view({8, 8}).t(), base.slice(0, 1, 17), (leaf * 2).sum(), at::ones({3}, at::kBFloat16)});
     } else {
       const auto got = comm.Recv(0, {1, 0})->TakeTensors();
       EXPECT_TRUE(at::equal(got[0], at::arange(64, at::kFloat).view({8, 8}).t()));

@@ -33,7 +33,8 @@ TEST_P(TrafficTest, EvenShards) {
       count(CommKind::all_reduce_tree, 2 * others, ring);  // one node per holder
       comm.ReduceScatterSum(comm.world(), {}, data, bounds, shard)->Wait();
       count(CommKind::reduce_scatter, others, half);
-      comm.ReduceScatterTree(comm.world(), {}, {{TreeNode{comm.rank(), comm.rank() + 1}, data}}, ranks, bounds, shard)->Wait();
+      comm.ReduceScatterTree(comm.world(), {}, {{TreeNode{comm.rank(), comm.rank() + 1}, data}}, ranks, bounds, shard)
+          ->Wait();
       count(CommKind::reduce_scatter_tree, others, half);
       comm.AllGather(comm.world(), {}, shard, bounds, data)->Wait();
       count(CommKind::all_gather, others, half);
@@ -50,7 +51,10 @@ TEST_P(TrafficTest, EvenShards) {
       count(CommKind::send, 1, comm.rank() == 0 && ranks > 1 ? bytes + bytes / d : 0);
       comm.Barrier(comm.world(), {})->Wait();
       EXPECT_EQ(comm.traffic().Total().bytes, 0u);
-      EXPECT_EQ(comm.traffic().of(CommKind::barrier).messages, ranks == 1 ? 0u : ranks <= 2 ? 1u : ranks <= 4 ? 2u : 3u);
+      EXPECT_EQ(comm.traffic().of(CommKind::barrier).messages, ranks == 1   ? 0u
+                                                               : ranks <= 2 ? 1u
+                                                               : ranks <= 4 ? 2u
+                                                                            : 3u);
       comm.ResetTraffic();
     });
   }
@@ -68,7 +72,8 @@ TEST_P(TrafficTest, TreeBytesFollowTheNodes) {
         for (int i = 0; i < m; ++i) mine.push_back(comm.rank() * m + i);
         Communicator::Contributions nodes;
         constexpr int64_t kElements = 24;
-        for (const TreeNode node : MaximalNodes(mine, ranks * m)) nodes.emplace_back(node, at::full({kElements}, node.size(), at::kFloat));
+        for (const TreeNode node : MaximalNodes(mine, ranks * m))
+          nodes.emplace_back(node, at::full({kElements}, node.size(), at::kFloat));
         const size_t brought = nodes.size();
         at::Tensor out = at::empty({kElements});
         comm.AllReduceTree(comm.world(), {}, std::move(nodes), ranks * m, out)->Wait();

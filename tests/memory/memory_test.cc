@@ -169,7 +169,8 @@ TEST_F(MemoryTest, InjectedFaultHitsTheNthAllocationOfTheRank) {
     made.push_back(at::empty({4}));
     ADD_FAILURE() << "no exception";
   } catch (const OutOfMemory& e) {
-    EXPECT_EQ(std::string(e.what()), "rank 60 cannot allocate 16 bytes (gradient), 32 bytes live: a fault was injected");
+    EXPECT_EQ(std::string(e.what()),
+              "rank 60 cannot allocate 16 bytes (gradient), 32 bytes live: a fault was injected");
   }
   EXPECT_EQ(UsageOf(60).live, 32);
   made.push_back(at::empty({4}));  // once

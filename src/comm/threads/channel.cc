@@ -38,10 +38,11 @@ bool Channel::Match(std::string& fault) {
     RecvWork& receive = *receives_.front();
     if (message.tag != receive.tag_) {
       const TagNamer& namer = *namer_;
-      fault = fmt::format("message {} from rank {} to rank {}: rank {} sent '{}', rank {} expects '{}' "
-                          "(order of sends: {}; order of receives: {})",
-                          matched_, from_, to_, from_, namer(message.tag), to_, namer(receive.tag_),
-                          sent_.ToString(namer), expected_.ToString(namer));
+      fault = fmt::format(
+          "message {} from rank {} to rank {}: rank {} sent '{}', rank {} expects '{}' "
+          "(order of sends: {}; order of receives: {})",
+          matched_, from_, to_, from_, namer(message.tag), to_, namer(receive.tag_), sent_.ToString(namer),
+          expected_.ToString(namer));
       return matched;
     }
     receive.tensors_ = std::move(message.tensors);
@@ -87,8 +88,8 @@ std::string Channel::Leftover() {
                        messages_.size() > 1 ? "s" : "", from_, sent_.ToString(*namer_));
   }
   if (!receives_.empty()) {
-    return fmt::format(" rank {} never sent '{}', which rank {} posted a receive for", from_, (*namer_)(receives_.front()->tag_),
-                       to_);
+    return fmt::format(" rank {} never sent '{}', which rank {} posted a receive for", from_,
+                       (*namer_)(receives_.front()->tag_), to_);
   }
   return "";
 }

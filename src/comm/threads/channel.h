@@ -74,7 +74,7 @@ class Channel {
   const int from_;
   const int to_;
   std::mutex mutex_;
-  std::deque<Message> messages_;                   // at most one of the two is not empty
+  std::deque<Message> messages_;  // at most one of the two is not empty
   std::deque<std::shared_ptr<RecvWork>> receives_;
   uint64_t matched_ = 0;
   History sent_, expected_;

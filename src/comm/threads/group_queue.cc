@@ -108,11 +108,11 @@ bool GroupQueue::Help() {
     completed = front->completed.fetch_add(1, std::memory_order_acq_rel) + 1;
   }
   if (completed == total) {  // whoever completes the last shard has seen the others' writes
-    std::vector<Post> posts;  // destroyed after the lock: may free tensors
+    // Nobody else looks at it any more. Before it counts as done, so that memory is free when a waiter goes on.
+    front->posts.clear();
     std::string fault;
     {
       std::lock_guard lock(mutex_);
-      posts.swap(front->posts);
       front->job.run = nullptr;
       front->done.store(true, std::memory_order_release);
       queue_.pop_front();

@@ -59,8 +59,14 @@ class CollectiveWork : public Work, private Condition {
  public:
   CollectiveWork(std::shared_ptr<World> world, GroupQueue* queue, std::shared_ptr<Rendezvous> rendezvous, int rank,
                  int position, CommKind kind, Tag tag, NamerPtr namer)
-      : world_(std::move(world)), queue_(queue), rendezvous_(std::move(rendezvous)), rank_(rank), position_(position),
-        kind_(kind), tag_(tag), namer_(std::move(namer)) {}
+      : world_(std::move(world)),
+        queue_(queue),
+        rendezvous_(std::move(rendezvous)),
+        rank_(rank),
+        position_(position),
+        kind_(kind),
+        tag_(tag),
+        namer_(std::move(namer)) {}
   bool Done() const override { return rendezvous_->done.load(std::memory_order_acquire); }
   void Wait() override;
   std::vector<at::Tensor> TakeTensors() override;

@@ -48,8 +48,7 @@ Job ReduceJob(const std::vector<Post>& posts) {
     nodes.insert(nodes.end(), post.nodes.begin(), post.nodes.end());
   }
   const bool tree = signature.kind == CommKind::all_reduce_tree || signature.kind == CommKind::reduce_scatter_tree;
-  reduction->plan =
-      tree ? TreePlan(nodes, signature.detail) : FoldPlan(static_cast<int>(reduction->sources.size()));
+  reduction->plan = tree ? TreePlan(nodes, signature.detail) : FoldPlan(static_cast<int>(reduction->sources.size()));
   if (signature.bounds.empty()) {
     std::vector<Destination> all;
     for (const Post& post : posts) all.push_back({post.out.mutable_data_ptr(), 0});
@@ -81,8 +80,8 @@ struct Copies {
   void Add(void* to, const void* from, int64_t bytes) {
     if (to == from) return;
     for (int64_t at = 0; at < bytes; at += kCopyShardBytes) {
-      list.push_back({static_cast<char*>(to) + at, static_cast<const char*>(from) + at,
-                      std::min(kCopyShardBytes, bytes - at)});
+      list.push_back(
+          {static_cast<char*>(to) + at, static_cast<const char*>(from) + at, std::min(kCopyShardBytes, bytes - at)});
     }
   }
 };
@@ -142,13 +141,20 @@ Job MakeJob(const std::vector<Post>& posts) {
     case CommKind::all_reduce:
     case CommKind::all_reduce_tree:
     case CommKind::reduce_scatter:
-    case CommKind::reduce_scatter_tree: return ReduceJob(posts);
-    case CommKind::all_gather: return GatherJob(posts);
-    case CommKind::all_gather_v: return HandOverJob(posts, [](size_t) { return size_t{0}; });
-    case CommKind::all_to_all_v: return HandOverJob(posts, [](size_t r) { return r; });
-    case CommKind::broadcast: return BroadcastJob(posts);
-    case CommKind::barrier: return {};
-    case CommKind::send: break;
+    case CommKind::reduce_scatter_tree:
+      return ReduceJob(posts);
+    case CommKind::all_gather:
+      return GatherJob(posts);
+    case CommKind::all_gather_v:
+      return HandOverJob(posts, [](size_t) { return size_t{0}; });
+    case CommKind::all_to_all_v:
+      return HandOverJob(posts, [](size_t r) { return r; });
+    case CommKind::broadcast:
+      return BroadcastJob(posts);
+    case CommKind::barrier:
+      return {};
+    case CommKind::send:
+      break;
   }
   throw InternalError("a send is not a collective");
 }

@@ -22,8 +22,8 @@ struct Signature {
   CommKind kind = CommKind::barrier;
   Tag tag;
   at::ScalarType type = at::ScalarType::Undefined;
-  int64_t count = 0;    // elements of the whole tensor; 0 where lengths are free
-  int32_t detail = 0;   // root of a broadcast, leaves of a tree
+  int64_t count = 0;   // elements of the whole tensor; 0 where lengths are free
+  int32_t detail = 0;  // root of a broadcast, leaves of a tree
   std::vector<int64_t> bounds;
   friend bool operator==(const Signature&, const Signature&) = default;
 };

@@ -33,8 +33,8 @@ void CheckReducible(const at::Tensor& tensor, const char* what) {
 
 void CheckLike(const at::Tensor& tensor, at::ScalarType type, int64_t count, const char* what) {
   CheckTensor(tensor, what);
-  PENSTOCK_CHECK(tensor.scalar_type() == type, "{} has type {}, expected {}", what,
-                 c10::toString(tensor.scalar_type()), c10::toString(type));
+  PENSTOCK_CHECK(tensor.scalar_type() == type, "{} has type {}, expected {}", what, c10::toString(tensor.scalar_type()),
+                 c10::toString(type));
   PENSTOCK_CHECK(tensor.numel() == count, "{} has {} elements, expected {}", what, tensor.numel(), count);
 }
 
@@ -51,8 +51,8 @@ Group ThreadCommunicator::CreateGroup(std::vector<int> ranks, std::string name) 
   PENSTOCK_CHECK(!ranks.empty(), "a group without ranks");
   for (size_t i = 0; i < ranks.size(); ++i) {
     PENSTOCK_CHECK(ranks[i] >= 0 && ranks[i] < size(), "rank {} in a group of a world of {}", ranks[i], size());
-    PENSTOCK_CHECK(i == 0 || ranks[i - 1] < ranks[i], "the ranks of a group must ascend: {} before {}",
-                   ranks[i - 1], ranks[i]);
+    PENSTOCK_CHECK(i == 0 || ranks[i - 1] < ranks[i], "the ranks of a group must ascend: {} before {}", ranks[i - 1],
+                   ranks[i]);
   }
   GroupQueue* queue = world_->group(ranks, name);
   auto at = std::find(queues_.begin(), queues_.end(), queue);
@@ -111,7 +111,8 @@ WorkPtr ThreadCommunicator::AllReduceSum(const Group& group, const Tag& tag, at:
   const auto bounds = ShardBounds(data.numel(), group.size());
   const int64_t own = bounds[group.rank() + 1] - bounds[group.rank()];
   Count(CommKind::all_reduce, 2 * others, (data.numel() - own + others * own) * data.element_size());
-  return PostCollective(group, {{CommKind::all_reduce, tag, data.scalar_type(), data.numel(), 0, {}}, {data}, {}, data});
+  return PostCollective(group,
+                        {{CommKind::all_reduce, tag, data.scalar_type(), data.numel(), 0, {}}, {data}, {}, data});
 }
 
 WorkPtr ThreadCommunicator::ReduceScatterSum(const Group& group, const Tag& tag, at::Tensor in,
@@ -122,8 +123,8 @@ WorkPtr ThreadCommunicator::ReduceScatterSum(const Group& group, const Tag& tag,
   const int64_t own = bounds[group.rank() + 1] - bounds[group.rank()];
   CheckLike(out, in.scalar_type(), own, "the output of a reduce-scatter");
   Count(CommKind::reduce_scatter, group.size() - 1, (in.numel() - own) * in.element_size());
-  return PostCollective(group, {{CommKind::reduce_scatter, tag, in.scalar_type(), in.numel(), 0, std::move(bounds)},
-                                {in}, {}, out});
+  return PostCollective(
+      group, {{CommKind::reduce_scatter, tag, in.scalar_type(), in.numel(), 0, std::move(bounds)}, {in}, {}, out});
 }
 
 WorkPtr ThreadCommunicator::AllGather(const Group& group, const Tag& tag, at::Tensor in, std::vector<int64_t> bounds,
@@ -135,8 +136,8 @@ WorkPtr ThreadCommunicator::AllGather(const Group& group, const Tag& tag, at::Te
   CheckLike(in, out.scalar_type(), own, "the input of an all-gather");
   const int64_t others = group.size() - 1;
   Count(CommKind::all_gather, others, others * own * in.element_size());
-  return PostCollective(group, {{CommKind::all_gather, tag, in.scalar_type(), out.numel(), 0, std::move(bounds)},
-                                {in}, {}, out});
+  return PostCollective(
+      group, {{CommKind::all_gather, tag, in.scalar_type(), out.numel(), 0, std::move(bounds)}, {in}, {}, out});
 }
 
 WorkPtr ThreadCommunicator::AllGatherV(const Group& group, const Tag& tag, at::Tensor data) {
@@ -206,8 +207,8 @@ WorkPtr ThreadCommunicator::AllReduceTree(const Group& group, const Tag& tag, Co
   return PostTree(group, CommKind::all_reduce_tree, tag, std::move(nodes), n_leaves, {}, std::move(out));
 }
 
-WorkPtr ThreadCommunicator::ReduceScatterTree(const Group& group, const Tag& tag, Contributions nodes,
-                                              int32_t n_leaves, std::vector<int64_t> bounds, at::Tensor out) {
+WorkPtr ThreadCommunicator::ReduceScatterTree(const Group& group, const Tag& tag, Contributions nodes, int32_t n_leaves,
+                                              std::vector<int64_t> bounds, at::Tensor out) {
   CheckMember(group);
   CheckReducible(out, "the output of a tree reduce-scatter");
   CheckShardBounds(bounds, bounds.empty() ? 0 : bounds.back(), group.size());

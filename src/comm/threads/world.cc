@@ -73,8 +73,8 @@ void World::ThrowFailure(int rank, const std::string& doing) const {
   } catch (const OrderMismatch&) {
     throw OrderMismatch(first_text_);
   } catch (...) {
-    throw PeerLost(first_rank_, fmt::format("rank {} gives up {}: rank {} failed: {}", rank, doing, first_rank_,
-                                            first_text_));
+    throw PeerLost(first_rank_,
+                   fmt::format("rank {} gives up {}: rank {} failed: {}", rank, doing, first_rank_, first_text_));
   }
 }
 
@@ -171,7 +171,8 @@ std::string World::StuckReport() const {
     text = fmt::format("rank {} failed: {}", first_rank_, first_text_);
   }
   for (int r = 0; r < size(); ++r) {
-    if (!status(r).finished()) text += fmt::format("\nnot back after {:.1f} s: {}", Seconds(options_.grace), DescribeRank(r));
+    if (!status(r).finished())
+      text += fmt::format("\nnot back after {:.1f} s: {}", Seconds(options_.grace), DescribeRank(r));
   }
   return text;
 }

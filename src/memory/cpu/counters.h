@@ -13,7 +13,7 @@ namespace penstock::memory {
 
 // Who pays for a block, in one word so that it changes hands in one step.
 struct Charge {
-  uint32_t slot;   // rank + 1
+  uint32_t slot;  // rank + 1
   BufferClass buffer_class;
 };
 constexpr uint64_t Pack(Charge c) { return uint64_t{c.slot} << 8 | static_cast<uint64_t>(c.buffer_class); }
@@ -24,7 +24,7 @@ constexpr Charge Unpack(uint64_t word) {
 // InternalError for ranks outside [-1, kMaxRanks).
 uint32_t SlotOfRank(int rank);
 
-void Debit(Charge charge, int64_t bytes);           // the payer has `bytes` more
+void Debit(Charge charge, int64_t bytes);            // the payer has `bytes` more
 void Credit(Charge charge, int64_t bytes) noexcept;  // and less
 int64_t LiveOf(uint32_t slot);
 void CountAllocation(uint32_t slot);

@@ -81,15 +81,24 @@ Header* CountedHeaderOf(const at::Tensor& tensor) {
 
 std::string_view ToString(BufferClass c) {
   switch (c) {
-    case BufferClass::other: return "other";
-    case BufferClass::parameter: return "parameter";
-    case BufferClass::gradient: return "gradient";
-    case BufferClass::optimizer_state: return "optimizer state";
-    case BufferClass::activation: return "activation";
-    case BufferClass::boundary: return "boundary";
-    case BufferClass::message: return "message";
-    case BufferClass::statistic: return "statistic";
-    case BufferClass::rows: return "rows";
+    case BufferClass::other:
+      return "other";
+    case BufferClass::parameter:
+      return "parameter";
+    case BufferClass::gradient:
+      return "gradient";
+    case BufferClass::optimizer_state:
+      return "optimizer state";
+    case BufferClass::activation:
+      return "activation";
+    case BufferClass::boundary:
+      return "boundary";
+    case BufferClass::message:
+      return "message";
+    case BufferClass::statistic:
+      return "statistic";
+    case BufferClass::rows:
+      return "rows";
   }
   return "?";
 }
