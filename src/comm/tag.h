@@ -20,6 +20,9 @@ struct Tag {
 // Turns a tag into the words of error messages ("activation s1 m3"). Must be callable from any thread.
 using TagNamer = std::function<std::string(const Tag&)>;
 
+// How many of the last tags of each side the message of a mismatch shows.
+inline constexpr int kShownHistory = 4;
+
 // "what/which" in decimal: the namer of a communicator that was given none.
 std::string PlainTagName(const Tag& tag);
 

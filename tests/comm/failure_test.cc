@@ -2,6 +2,7 @@
 // call it a hang.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
 #include <c10/core/AutogradState.h>
 
 #include <chrono>

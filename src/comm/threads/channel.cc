@@ -4,12 +4,6 @@
 #include <fmt/ranges.h>
 
 namespace penstock::comm {
-namespace {
-
-constexpr size_t kHistory = 4;
-
-}  // namespace
-
 void RecvWork::Wait() { world_->Wait(rank_, *this, std::chrono::steady_clock::now()); }
 
 std::vector<at::Tensor> RecvWork::TakeTensors() {
@@ -22,7 +16,7 @@ std::string RecvWork::Describe() const { return fmt::format("receive '{}' from r
 void Channel::History::Add(const Tag& tag) {
   ++count_;
   last_.push_back(tag);
-  if (last_.size() > kHistory) last_.pop_front();
+  if (last_.size() > size_t{kShownHistory}) last_.pop_front();
 }
 
 std::string Channel::History::ToString(const TagNamer& namer) const {

@@ -4,12 +4,6 @@
 #include <fmt/ranges.h>
 
 namespace penstock::comm {
-namespace {
-
-constexpr size_t kHistory = 4;
-
-}  // namespace
-
 std::string ToString(const Signature& s, const TagNamer& namer) {
   std::string text = fmt::format("{} '{}'", ToString(s.kind), namer(s.tag));
   if (s.type != at::ScalarType::Undefined) text += fmt::format(" ({}, {} elements", c10::toString(s.type), s.count);
@@ -47,7 +41,7 @@ std::shared_ptr<Rendezvous> GroupQueue::Add(int position, Post post, const Namer
     if (at == queue_.size()) queue_.push_back(std::make_shared<Rendezvous>(size()));
     mine = queue_[at];
     history_[position].push_back(post.signature);
-    if (history_[position].size() > kHistory) history_[position].pop_front();
+    if (history_[position].size() > size_t{kShownHistory}) history_[position].pop_front();
     if (mine->first < 0) mine->first = position;
     const Signature& expected = mine->first == position ? post.signature : mine->posts[mine->first].signature;
     if (post.signature != expected) {

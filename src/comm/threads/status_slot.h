@@ -1,7 +1,8 @@
 // src/comm/threads/status_slot.h
 //
-// What a rank does now, written by that rank and readable by any thread at any time without stopping it: a sequence
-// lock over atomic words. One writer.
+// What a rank does now, written by that rank and readable by any thread at any time without stopping it. Two texts of
+// atomic words take turns, so that a writer that is stopped in the middle (a rank that hangs, the very moment somebody
+// reads) leaves the last whole text readable. One writer.
 #pragma once
 
 #include <array>
@@ -23,10 +24,13 @@ class StatusSlot {
 
  private:
   static constexpr size_t kWords = 12;
-  std::atomic<uint32_t> version_{0};  // odd while a write is under way
+  struct Text {
+    std::atomic<int64_t> since_ns{0};
+    std::array<std::atomic<uint64_t>, kWords> words{};
+  };
+  std::atomic<uint64_t> written_{0};  // texts so far; the last one is in texts_[written_ % 2]
+  std::array<Text, 2> texts_;
   std::atomic<bool> finished_{false};
-  std::atomic<int64_t> since_ns_{0};
-  std::array<std::atomic<uint64_t>, kWords> words_{};
 };
 
 }  // namespace penstock::comm

@@ -24,6 +24,9 @@ namespace {
 
 constexpr size_t kHugePage = 2 << 20;
 
+// Sanitizers end the process on requests beyond their limits instead of refusing them.
+constexpr size_t kLargestRequest = PENSTOCK_SANITIZED ? size_t{1} << 39 : SIZE_MAX;
+
 bool CacheWanted() {
   if (PENSTOCK_SANITIZED) return false;
   const char* value = std::getenv("PENSTOCK_BLOCK_CACHE");
@@ -136,6 +139,7 @@ Cache* TheCache() {
 }  // namespace
 
 Block TakeBlock(size_t bytes) {
+  if (bytes > kLargestRequest) return {};
   Cache* cache = TheCache();
   if (cache != nullptr && bytes >= kSmallestCached) return cache->Take(bytes);
   void* data = nullptr;
