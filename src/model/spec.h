@@ -63,7 +63,7 @@ struct LayerSpec {
   SizeFormula input_flops{};      // backward, gradient of the inputs (the half that cannot be deferred)
   SizeFormula weight_flops{};     // backward, gradients of deferrable weights
 
-  // Elements kept from forward to backward by autograd, without recomputation.
+  // Elements kept from forward to backward, the input of the layer included, without recomputation.
   SizeFormula saved{};             // wide in every precision
   SizeFormula saved_operands{};    // only GEMM operands
   SizeFormula operands_in_saved{}; // GEMM operands that are also in `saved`: free, unless operands are narrower
