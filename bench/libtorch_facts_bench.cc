@@ -63,9 +63,14 @@ void Line(const std::string& what, const std::string& result) { fmt::print("{:<6
 void MatrixProducts() {
   fmt::print("\nGEMM, GFLOP/s on one thread (N N | x W^T | dY^T x)\n");
   for (const auto& [type, name] : {std::pair{at::kFloat, "fp32"}, {at::kDouble, "fp64"}, {at::kBFloat16, "bf16"}}) {
-    for (const auto& [m, k, n] : {std::array<int64_t, 3>{1024, 256, 768}, {1024, 256, 1024}, {1024, 1024, 256},
-                                  {128, 256, 8192}, {1024, 768, 3072}, {64, 128, 512}}) {
-      const Tensor x = Values({m, k}, type), w = Values({n, k}, type), wt = w.t().contiguous(), dy = Values({m, n}, type);
+    for (const auto& [m, k, n] : {std::array<int64_t, 3>{1024, 256, 768},
+                                  {1024, 256, 1024},
+                                  {1024, 1024, 256},
+                                  {128, 256, 8192},
+                                  {1024, 768, 3072},
+                                  {64, 128, 512}}) {
+      const Tensor x = Values({m, k}, type), w = Values({n, k}, type), wt = w.t().contiguous(),
+                   dy = Values({m, n}, type);
       const double flops = 2e-9 * static_cast<double>(m * n * k);
       const int repetitions = type == at::kBFloat16 ? 3 : 7;
       Line(fmt::format("  {} {} x {} -> {}", name, m, k, n),
@@ -108,14 +113,13 @@ void Elementwise() {
                      at::native_layer_norm_backward(g, x, {1024}, mean, rstd, gain, bias, {true, true, true});
                    }) / n));
   for (const int64_t t : {256, 1024}) {
-    const Tensor q = Values({1, 4, t, 64}), k = Values({1, 4, t, 64}, at::kFloat, 3), v = Values({1, 4, t, 64}, at::kFloat, 7);
+    const Tensor q = Values({1, 4, t, 64}), k = Values({1, 4, t, 64}, at::kFloat, 3),
+                 v = Values({1, 4, t, 64}, at::kFloat, 7);
     const double flops = 4e-9 * 4 * 64 * static_cast<double>(t * t);
     Line(fmt::format("  SDPA causal forward, 4 heads x {} x 64, GFLOP/s counted in full", t),
          fmt::format("flash {:.1f}, math {:.1f}",
                      flops / SecondsOf([&] { at::scaled_dot_product_attention(q, k, v, {}, 0.0, true); }),
-                     flops / SecondsOf([&] {
-                       at::_scaled_dot_product_attention_math(q, k, v, {}, 0.0, true);
-                     })));
+                     flops / SecondsOf([&] { at::_scaled_dot_product_attention_math(q, k, v, {}, 0.0, true); })));
   }
 }
 
@@ -162,11 +166,11 @@ void AttentionBits() {
         });
       for (std::thread& rank : ranks) rank.join();
       two = first == results[0] && first == results[1];
-      const Tensor reference = std::get<0>(at::_scaled_dot_product_attention_math(
-          q.to(at::kDouble), k.to(at::kDouble), v.to(at::kDouble), {}, 0.0, true));
+      const Tensor reference = std::get<0>(at::_scaled_dot_product_attention_math(q.to(at::kDouble), k.to(at::kDouble),
+                                                                                  v.to(at::kDouble), {}, 0.0, true));
       Line(fmt::format("  {} T = {}", name, t),
-           fmt::format("rerun {}, offset 1..16 {}, two ranks {}, threads 1 = 2 {}, batch cut {}, error {:.1e}", Word(rerun),
-                       Word(shifted), Word(two), Word(threads), Word(cut),
+           fmt::format("rerun {}, offset 1..16 {}, two ranks {}, threads 1 = 2 {}, batch cut {}, error {:.1e}",
+                       Word(rerun), Word(shifted), Word(two), Word(threads), Word(cut),
                        (first.out.to(at::kDouble) - reference).abs().max().item<double>()));
     }
   }
@@ -181,35 +185,51 @@ void OperationBits(const std::string& name, const std::function<Tensor(const Ten
   at::set_num_threads(2);
   const bool threads = Same(first, run(x));
   at::set_num_threads(1);
-  Line("  " + name, fmt::format("rerun {}, offset 1..16 {}, threads 1 = 2 {}", Word(rerun), Word(shifted), Word(threads)));
+  Line("  " + name,
+       fmt::format("rerun {}, offset 1..16 {}, threads 1 = 2 {}", Word(rerun), Word(shifted), Word(threads)));
 }
 
 void Bits() {
   fmt::print("\nEqual bits?\n");
-  const Tensor x = Values({1024, 256}), w = Values({1024, 256}, at::kFloat, 3), dy = Values({1024, 1024}, at::kFloat, 4);
+  const Tensor x = Values({1024, 256}), w = Values({1024, 256}, at::kFloat, 3),
+               dy = Values({1024, 1024}, at::kFloat, 4);
   const Tensor gain = Values({256}), ids = at::arange(1024).remainder(97);
-  OperationBits("x W^T", [&](const Tensor& t) { return at::mm(t, w.t()); }, x);
-  OperationBits("x W^T, x of 7 rows", [&](const Tensor& t) { return at::mm(t, w.t()); }, x.narrow(0, 0, 7).contiguous());
-  OperationBits("x W^T, x of 1 row", [&](const Tensor& t) { return at::mm(t, w.t()); }, x.narrow(0, 0, 1).contiguous());
-  OperationBits("dY W", [&](const Tensor& t) { return at::mm(dy, t); }, w);
-  OperationBits("dY^T x", [&](const Tensor& t) { return at::mm(dy.t(), t); }, x);
-  OperationBits("dY^T x, fp64", [&](const Tensor& t) { return at::mm(dy.to(at::kDouble).t(), t); }, x.to(at::kDouble));
-  OperationBits("addmm(b, x, W^T)", [&](const Tensor& t) { return at::addmm(dy[0], t, w.t()); }, x);
-  OperationBits("sum of rows", [&](const Tensor& t) { return t.sum(0); }, dy);
-  OperationBits("softmax", [&](const Tensor& t) { return at::softmax(t, -1); }, x);
-  OperationBits("logsumexp", [&](const Tensor& t) { return at::logsumexp(t, -1); }, x);
-  OperationBits("gelu(tanh)", [&](const Tensor& t) { return at::gelu(t, "tanh"); }, x);
-  OperationBits("silu", [&](const Tensor& t) { return at::silu(t); }, x);
-  OperationBits("layer_norm", [&](const Tensor& t) { return at::layer_norm(t, {256}, gain, gain); }, x);
-  OperationBits("layer_norm, gradient of the gain",
-                [&](const Tensor& t) {
-                  const auto [y, mean, rstd] = at::native_layer_norm(t, {256}, gain, gain, 1e-5);
-                  return std::get<1>(
-                      at::native_layer_norm_backward(w, t, {256}, mean, rstd, gain, gain, {true, true, true}));
-                },
-                x);
-  OperationBits("embedding_dense_backward",
-                [&](const Tensor& t) { return at::embedding_dense_backward(t, ids, 97, -1, false); }, x);
+  OperationBits(
+      "x W^T", [&](const Tensor& t) { return at::mm(t, w.t()); }, x);
+  OperationBits(
+      "x W^T, x of 7 rows", [&](const Tensor& t) { return at::mm(t, w.t()); }, x.narrow(0, 0, 7).contiguous());
+  OperationBits(
+      "x W^T, x of 1 row", [&](const Tensor& t) { return at::mm(t, w.t()); }, x.narrow(0, 0, 1).contiguous());
+  OperationBits(
+      "dY W", [&](const Tensor& t) { return at::mm(dy, t); }, w);
+  OperationBits(
+      "dY^T x", [&](const Tensor& t) { return at::mm(dy.t(), t); }, x);
+  OperationBits(
+      "dY^T x, fp64", [&](const Tensor& t) { return at::mm(dy.to(at::kDouble).t(), t); }, x.to(at::kDouble));
+  OperationBits(
+      "addmm(b, x, W^T)", [&](const Tensor& t) { return at::addmm(dy[0], t, w.t()); }, x);
+  OperationBits(
+      "sum of rows", [&](const Tensor& t) { return t.sum(0); }, dy);
+  OperationBits(
+      "softmax", [&](const Tensor& t) { return at::softmax(t, -1); }, x);
+  OperationBits(
+      "logsumexp", [&](const Tensor& t) { return at::logsumexp(t, -1); }, x);
+  OperationBits(
+      "gelu(tanh)", [&](const Tensor& t) { return at::gelu(t, "tanh"); }, x);
+  OperationBits(
+      "silu", [&](const Tensor& t) { return at::silu(t); }, x);
+  OperationBits(
+      "layer_norm", [&](const Tensor& t) { return at::layer_norm(t, {256}, gain, gain); }, x);
+  OperationBits(
+      "layer_norm, gradient of the gain",
+      [&](const Tensor& t) {
+        const auto [y, mean, rstd] = at::native_layer_norm(t, {256}, gain, gain, 1e-5);
+        return std::get<1>(at::native_layer_norm_backward(w, t, {256}, mean, rstd, gain, gain, {true, true, true}));
+      },
+      x);
+  OperationBits(
+      "embedding_dense_backward", [&](const Tensor& t) { return at::embedding_dense_backward(t, ids, 97, -1, false); },
+      x);
   const Tensor all = at::mm(x, w.t()), narrow_w = w.narrow(0, 0, 16).contiguous(), all_narrow = at::mm(x, narrow_w.t());
   for (const int64_t rows : {1, 7, 64, 100, 512})
     Line(fmt::format("  rows of x W^T alike at M = 1024 and M = {}", rows),
@@ -222,13 +242,12 @@ void Bits() {
     for (int64_t n = 1; n < 64; ++n) same = same && Same(whole.narrow(0, 0, n), f(flat.narrow(0, 0, n).contiguous()));
     return same;
   };
-  Line("  vector tail like its body",
-       fmt::format("gelu(tanh) {}, gelu(erf) {}, silu {}, exp {}, sigmoid {}",
-                   Word(tail([](const Tensor& t) { return at::gelu(t, "tanh"); })),
-                   Word(tail([](const Tensor& t) { return at::gelu(t, "none"); })),
-                   Word(tail([](const Tensor& t) { return at::silu(t); })),
-                   Word(tail([](const Tensor& t) { return at::exp(t); })),
-                   Word(tail([](const Tensor& t) { return at::sigmoid(t); }))));
+  Line("  vector tail like its body", fmt::format("gelu(tanh) {}, gelu(erf) {}, silu {}, exp {}, sigmoid {}",
+                                                  Word(tail([](const Tensor& t) { return at::gelu(t, "tanh"); })),
+                                                  Word(tail([](const Tensor& t) { return at::gelu(t, "none"); })),
+                                                  Word(tail([](const Tensor& t) { return at::silu(t); })),
+                                                  Word(tail([](const Tensor& t) { return at::exp(t); })),
+                                                  Word(tail([](const Tensor& t) { return at::sigmoid(t); }))));
   const Tensor square = Values({256, 256});
   const auto strided = [&](const std::function<Tensor(const Tensor&)>& f) {
     return Same(f(square.t().contiguous()), f(square.t()));
@@ -275,20 +294,23 @@ void Autograd() {
   out = at::mm(x, alias.t());
   out.sum().backward();
   Line("  gradient of a weight arrives contiguous", Word(alias.grad().is_contiguous()));
-  Line("  default block aligned to 64 bytes", Word(reinterpret_cast<uintptr_t>(at::empty({1000}).data_ptr()) % 64 == 0));
+  Line("  default block aligned to 64 bytes",
+       Word(reinterpret_cast<uintptr_t>(at::empty({1000}).data_ptr()) % 64 == 0));
   const Tensor four = Values({4});
-  Line("  detach().requires_grad_(), us",
-       fmt::format("{:.2f}", SecondsOf([&] { for (int i = 0; i < 1000; ++i) four.detach().requires_grad_(true); }) * 1e3));
+  Line("  detach().requires_grad_(), us", fmt::format("{:.2f}", SecondsOf([&] {
+                                                                  for (int i = 0; i < 1000; ++i)
+                                                                    four.detach().requires_grad_(true);
+                                                                }) * 1e3));
 }
 
 }  // namespace
 
 int main() {
-  fmt::print("libtorch {}, capability {}, MKL {}, oneDNN {}, OpenMP {}\n", TORCH_VERSION,
-             at::get_cpu_capability(), Word(at::hasMKL()), Word(at::hasMKLDNN()), Word(at::hasOpenMP()));
+  fmt::print("libtorch {}, capability {}, MKL {}, oneDNN {}, OpenMP {}\n", TORCH_VERSION, at::get_cpu_capability(),
+             Word(at::hasMKL()), Word(at::hasMKLDNN()), Word(at::hasOpenMP()));
   fmt::print("{}\n", at::show_config());
-  fmt::print("default intra-op threads {}, inter-op {}, hardware {}\n", at::get_num_threads(), at::get_num_interop_threads(),
-             std::thread::hardware_concurrency());
+  fmt::print("default intra-op threads {}, inter-op {}, hardware {}\n", at::get_num_threads(),
+             at::get_num_interop_threads(), std::thread::hardware_concurrency());
   at::set_num_threads(1);
   MatrixProducts();
   Elementwise();

@@ -14,8 +14,13 @@ int main(int argc, char** argv) {
   penstock::runtime::PrepareProcess(false);
   penstock::session::SideBySide result = penstock::session::MeasureSideBySide(pairs, 4);
   std::sort(result.ratios.begin(), result.ratios.end());
-  std::fputs(fmt::format("two transformer blocks (hidden 256, 4 x 256 tokens), forward + backward, fp32, one thread per rank\n"
-                         "alone {:.1f} ms, two ranks at once {:.1f} ms each; ratio of {} interleaved pairs: min {:.3f}, median {:.3f}, max {:.3f}\n",
-                         1e3 * result.alone, 1e3 * result.together, pairs, result.ratios.front(), 1 + result.slowdown, result.ratios.back()).c_str(), stdout);
+  std::fputs(
+      fmt::format("two transformer blocks (hidden 256, 4 x 256 tokens), forward + backward, fp32, one thread per rank\n"
+                  "alone {:.1f} ms, two ranks at once {:.1f} ms each; ratio of {} interleaved pairs: min {:.3f}, "
+                  "median {:.3f}, max {:.3f}\n",
+                  1e3 * result.alone, 1e3 * result.together, pairs, result.ratios.front(), 1 + result.slowdown,
+                  result.ratios.back())
+          .c_str(),
+      stdout);
   return result.slowdown < 0.10 ? 0 : 1;
 }

@@ -184,8 +184,7 @@ void Load(Schema& schema, const Node& table, const std::function<std::string(int
     std::stable_sort(faults.list.begin(), faults.list.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
     std::string text;
-    for (size_t i = 0; i < faults.list.size() && i < kMaxFaults; ++i)
-      text += (i ? "\n" : "") + faults.list[i].second;
+    for (size_t i = 0; i < faults.list.size() && i < kMaxFaults; ++i) text += (i ? "\n" : "") + faults.list[i].second;
     if (faults.list.size() > kMaxFaults) text += fmt::format("\n... and {} more", faults.list.size() - kMaxFaults);
     throw UserError("{}", text);
   }

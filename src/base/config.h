@@ -28,11 +28,10 @@
 // Ownership: variables and closures must outlive the Config. Units: as declared. Threads: one at a time.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
-
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>

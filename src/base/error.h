@@ -58,18 +58,18 @@ namespace internal {
 }  // namespace penstock
 
 // Invariants. PENSTOCK_CHECK(cond) or PENSTOCK_CHECK(cond, "format {}", args...): throws InternalError.
-#define PENSTOCK_CHECK(condition, ...)                                                                  \
-  do {                                                                                                  \
-    if (!(condition)) [[unlikely]]                                                                      \
+#define PENSTOCK_CHECK(condition, ...)                                                                       \
+  do {                                                                                                       \
+    if (!(condition)) [[unlikely]]                                                                           \
       ::penstock::internal::ThrowCheckFailed(__FILE__, __LINE__, #condition, ::fmt::format("" __VA_ARGS__)); \
   } while (false)
 
 // Prints both operands.
-#define PENSTOCK_CHECK_EQ(a, b)                                                                        \
-  do {                                                                                                 \
-    const auto& penstock_a = (a);                                                                      \
-    const auto& penstock_b = (b);                                                                      \
-    if (!(penstock_a == penstock_b)) [[unlikely]]                                                      \
-      ::penstock::internal::ThrowCheckFailed(__FILE__, __LINE__, #a " == " #b,                         \
+#define PENSTOCK_CHECK_EQ(a, b)                                                                       \
+  do {                                                                                                \
+    const auto& penstock_a = (a);                                                                     \
+    const auto& penstock_b = (b);                                                                     \
+    if (!(penstock_a == penstock_b)) [[unlikely]]                                                     \
+      ::penstock::internal::ThrowCheckFailed(__FILE__, __LINE__, #a " == " #b,                        \
                                              ::fmt::format("{} against {}", penstock_a, penstock_b)); \
   } while (false)

@@ -22,8 +22,7 @@ namespace {
 
 [[noreturn]] void Fail(std::string_view what, const std::string& path, int error) {
   const std::string reason = std::error_code(error, std::generic_category()).message();
-  if (error == ENOENT || error == ENOTDIR || error == EISDIR)
-    throw UserError("cannot {} '{}': {}", what, path, reason);
+  if (error == ENOENT || error == ENOTDIR || error == EISDIR) throw UserError("cannot {} '{}': {}", what, path, reason);
   throw WorldError(fmt::format("cannot {} '{}': {}", what, path, reason));
 }
 

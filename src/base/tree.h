@@ -65,7 +65,8 @@ template <typename T>
 T TreeSum(const std::vector<T>& values) {
   PENSTOCK_CHECK(!values.empty());
   T out{};
-  TreeSum(values, 0, static_cast<int32_t>(values.size()), [](int32_t) { return false; }, out);
+  TreeSum(
+      values, 0, static_cast<int32_t>(values.size()), [](int32_t) { return false; }, out);
   return out;
 }
 

@@ -64,8 +64,9 @@ Checkpoint::Checkpoint(const std::string& path, FileSystem& files)
 
 void Checkpoint::RequireModel(const std::string& fingerprint) const {
   if (fingerprint != state().model_fingerprint)
-    throw UserError("{}: the checkpoint is of another model: it has '{}', this run '{}'; use the config stored in its {}",
-                    path_, state().model_fingerprint, fingerprint, kManifestFile);
+    throw UserError(
+        "{}: the checkpoint is of another model: it has '{}', this run '{}'; use the config stored in its {}", path_,
+        state().model_fingerprint, fingerprint, kManifestFile);
 }
 
 at::Tensor Checkpoint::ReadModel(const TensorSpec& expected) const {

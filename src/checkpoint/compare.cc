@@ -1,8 +1,8 @@
 #include "checkpoint/compare.h"
 
-#include <algorithm>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -29,7 +29,8 @@ int64_t Ordered(Bits bits) {
 template <typename Bits>
 uint64_t UlpDistance(Bits a, Bits b) {
   const int64_t x = Ordered(a), y = Ordered(b);
-  return x > y ? static_cast<uint64_t>(x) - static_cast<uint64_t>(y) : static_cast<uint64_t>(y) - static_cast<uint64_t>(x);
+  return x > y ? static_cast<uint64_t>(x) - static_cast<uint64_t>(y)
+               : static_cast<uint64_t>(y) - static_cast<uint64_t>(x);
 }
 
 template <typename T, typename Bits>
@@ -92,9 +93,12 @@ TensorDifference Fault(const std::string& name, std::string reason) {
 
 const char* VerdictName(Verdict verdict) {
   switch (verdict) {
-    case Verdict::equal: return "equal";
-    case Verdict::rounding: return "rounding";
-    case Verdict::fault: return "fault";
+    case Verdict::equal:
+      return "equal";
+    case Verdict::rounding:
+      return "rounding";
+    case Verdict::fault:
+      return "fault";
   }
   throw InternalError("not a verdict");
 }
@@ -102,11 +106,11 @@ const char* VerdictName(Verdict verdict) {
 std::string TensorDifference::ToString() const {
   if (verdict == Verdict::equal) return fmt::format("{}: equal", name);
   if (!reason.empty()) return fmt::format("{}: {}: {}", name, VerdictName(verdict), reason);
-  return fmt::format("{}: {}: {} elements differ, first [{}]: {:.17g} against {:.17g} ({}); largest {:.3g} absolute, "
-                     "{:.3g} relative",
-                     name, VerdictName(verdict), count, element, a, b,
-                     ulp == kFar ? std::string("not comparable") : fmt::format("{} ulp", ulp), max_absolute,
-                     max_relative);
+  return fmt::format(
+      "{}: {}: {} elements differ, first [{}]: {:.17g} against {:.17g} ({}); largest {:.3g} absolute, "
+      "{:.3g} relative",
+      name, VerdictName(verdict), count, element, a, b,
+      ulp == kFar ? std::string("not comparable") : fmt::format("{} ulp", ulp), max_absolute, max_relative);
 }
 
 void Comparison::Add(TensorDifference difference) {
@@ -132,20 +136,36 @@ TensorDifference CompareTensor(const std::string& name, const at::Tensor& a, con
   if (a.sizes() != b.sizes())
     return Fault(name, fmt::format("shape [{}] against [{}]", fmt::join(a.sizes(), ", "), fmt::join(b.sizes(), ", ")));
   if (a.scalar_type() != b.scalar_type())
-    return Fault(name, fmt::format("{} against {}", SafetensorsDtype(a.scalar_type()), SafetensorsDtype(b.scalar_type())));
+    return Fault(name,
+                 fmt::format("{} against {}", SafetensorsDtype(a.scalar_type()), SafetensorsDtype(b.scalar_type())));
   TensorDifference d;
   d.name = name;
   const at::Tensor x = a.contiguous(), y = b.contiguous();
   if (x.numel() == 0 || std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0) return d;
   switch (x.scalar_type()) {
-    case at::kDouble: CompareFloats<double, uint64_t>(x, y, bounds.fp64, d); break;
-    case at::kFloat: CompareFloats<float, uint32_t>(x, y, bounds.fp32, d); break;
-    case at::kBFloat16: CompareFloats<c10::BFloat16, uint16_t>(x, y, bounds.half, d); break;
-    case at::kHalf: CompareFloats<c10::Half, uint16_t>(x, y, bounds.half, d); break;
-    case at::kLong: CompareIntegers<int64_t>(x, y, d); break;
-    case at::kInt: CompareIntegers<int32_t>(x, y, d); break;
-    case at::kByte: CompareIntegers<uint8_t>(x, y, d); break;
-    default: throw UserError("tensor '{}' of type {} cannot be compared", name, c10::toString(x.scalar_type()));
+    case at::kDouble:
+      CompareFloats<double, uint64_t>(x, y, bounds.fp64, d);
+      break;
+    case at::kFloat:
+      CompareFloats<float, uint32_t>(x, y, bounds.fp32, d);
+      break;
+    case at::kBFloat16:
+      CompareFloats<c10::BFloat16, uint16_t>(x, y, bounds.half, d);
+      break;
+    case at::kHalf:
+      CompareFloats<c10::Half, uint16_t>(x, y, bounds.half, d);
+      break;
+    case at::kLong:
+      CompareIntegers<int64_t>(x, y, d);
+      break;
+    case at::kInt:
+      CompareIntegers<int32_t>(x, y, d);
+      break;
+    case at::kByte:
+      CompareIntegers<uint8_t>(x, y, d);
+      break;
+    default:
+      throw UserError("tensor '{}' of type {} cannot be compared", name, c10::toString(x.scalar_type()));
   }
   return d;
 }

@@ -20,11 +20,11 @@ const char* VerdictName(Verdict verdict);
 struct TensorDifference {
   std::string name;
   Verdict verdict = Verdict::equal;
-  std::string reason;        // when not a matter of values: "only in a", "shape [2] against [3]", ...
-  int64_t count = 0;         // elements that differ
-  int64_t element = -1;      // the first of them, flattened
-  double a = 0.0, b = 0.0;   // its values
-  uint64_t ulp = 0;          // its distance in units in the last place; all ones for NaN against a number
+  std::string reason;       // when not a matter of values: "only in a", "shape [2] against [3]", ...
+  int64_t count = 0;        // elements that differ
+  int64_t element = -1;     // the first of them, flattened
+  double a = 0.0, b = 0.0;  // its values
+  uint64_t ulp = 0;         // its distance in units in the last place; all ones for NaN against a number
   uint64_t max_ulp = 0;
   double max_absolute = 0.0;
   double max_relative = 0.0;  // max_absolute / largest magnitude in the two tensors; bounded below
@@ -36,7 +36,7 @@ struct Comparison {
   int64_t tensors = 0;                        // compared
   std::vector<TensorDifference> differences;  // in order of comparison; the first is the one to look at
   void Add(TensorDifference difference);
-  std::string ToString() const;               // one line per difference, at most 10
+  std::string ToString() const;  // one line per difference, at most 10
 };
 
 // Bounds on max_relative below which a difference counts as rounding.

@@ -10,7 +10,9 @@ namespace penstock::checkpoint {
 std::string StepName(int64_t step) { return fmt::format("step-{:08}", step); }
 
 EntryKind KindOf(const std::string& name) {
-  const auto begins = [](std::string_view text, std::string_view start) { return text.substr(0, start.size()) == start; };
+  const auto begins = [](std::string_view text, std::string_view start) {
+    return text.substr(0, start.size()) == start;
+  };
   std::string_view rest = name;
   if (begins(rest, "latest.")) return EntryKind::temporary;
   if (!begins(rest, "step-")) return EntryKind::other;

@@ -52,7 +52,8 @@ std::string FormatManifest(const Manifest& manifest) {
   try {
     Json body = ToJson(manifest);
     const std::string hash = Hash(body.dump()).Hex();
-    return Json{{"format", kFormat}, {"version", kCheckpointVersion}, {"hash", hash}, {"state", std::move(body)}}.dump(1) +
+    return Json{{"format", kFormat}, {"version", kCheckpointVersion}, {"hash", hash}, {"state", std::move(body)}}.dump(
+               1) +
            "\n";
   } catch (const nlohmann::json::exception& e) {
     throw UserError("the state of the run cannot be saved: {}", e.what());  // a text that is not UTF-8

@@ -31,7 +31,7 @@ struct TrainState {
 
 struct Manifest {
   TrainState state{};
-  int64_t sequence = 0;                             // counts the saves into one directory: which is newest
+  int64_t sequence = 0;                               // counts the saves into one directory: which is newest
   std::map<std::string, std::string> model_hashes{};  // by tensor
   std::map<std::string, std::string> optimizer_hashes{};
 

@@ -26,7 +26,9 @@ class HeaderSax : public nlohmann::json_sax<nlohmann::json> {
 
   bool start_object(std::size_t) override {
     switch (state_) {
-      case State::start: state_ = State::top; return true;
+      case State::start:
+        state_ = State::top;
+        return true;
       case State::entry:
         if (key_ == "__metadata__") {
           state_ = State::metadata;
@@ -37,7 +39,8 @@ class HeaderSax : public nlohmann::json_sax<nlohmann::json> {
           fields_.clear();
         }
         return true;
-      default: Unexpected("an object");
+      default:
+        Unexpected("an object");
     }
   }
 
@@ -139,12 +142,16 @@ class HeaderSax : public nlohmann::json_sax<nlohmann::json> {
 
   [[noreturn]] void Unexpected(const std::string& what) const {
     switch (state_) {
-      case State::start: Fail("the header is {}; it must be an object", what);
-      case State::entry: Fail("the value of '{}' is {}; it must be an object", key_, what);
-      case State::metadata_value: Fail("__metadata__ '{}' is {}; it must be a text", key_, what);
+      case State::start:
+        Fail("the header is {}; it must be an object", what);
+      case State::entry:
+        Fail("the value of '{}' is {}; it must be an object", key_, what);
+      case State::metadata_value:
+        Fail("__metadata__ '{}' is {}; it must be a text", key_, what);
       case State::field:
         FailTensor("{} is {}; it must be {}", field_, what, field_ == "dtype" ? "a text" : "an array");
-      default: FailTensor("{} holds {}; it must hold non-negative integers below 2^64", field_, what);
+      default:
+        FailTensor("{} holds {}; it must hold non-negative integers below 2^64", field_, what);
     }
   }
 
@@ -231,9 +238,8 @@ SafetensorsHeader ParseSafetensorsHeader(std::string_view json, uint64_t file_by
   header.data_bytes = file_bytes - header.data_start;
   HeaderSax sax(file, header);
   nlohmann::json::sax_parse(json, &sax);
-  std::stable_sort(header.entries.begin(), header.entries.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
-  });
+  std::stable_sort(header.entries.begin(), header.entries.end(),
+                   [](const auto& a, const auto& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
   CheckCoverage(header, file);
   return header;
 }
@@ -245,9 +251,8 @@ std::string FormatSafetensorsHeader(const std::vector<TensorSpec>& specs,
   int64_t at = 0;
   for (const TensorSpec& spec : specs) {
     PENSTOCK_CHECK(spec.name != "__metadata__" && !json.contains(spec.name), "two tensors named '{}'", spec.name);
-    json[spec.name] = {{"dtype", SafetensorsDtype(spec.dtype)},
-                       {"shape", spec.shape},
-                       {"data_offsets", {at, at + spec.bytes()}}};
+    json[spec.name] = {
+        {"dtype", SafetensorsDtype(spec.dtype)}, {"shape", spec.shape}, {"data_offsets", {at, at + spec.bytes()}}};
     at += spec.bytes();
   }
   std::string text;

@@ -35,7 +35,8 @@ std::vector<std::pair<int64_t, std::string>> BySequence(const std::string& direc
 int64_t NextSequence(const std::string& directory, FileSystem& files) {
   int64_t last = 0;
   for (const EntryKind kind : {EntryKind::published, EntryKind::replaced})
-    if (const auto saved = BySequence(directory, kind, files); !saved.empty()) last = std::max(last, saved.back().first);
+    if (const auto saved = BySequence(directory, kind, files); !saved.empty())
+      last = std::max(last, saved.back().first);
   return last + 1;
 }
 
@@ -80,7 +81,8 @@ std::string SaveCheckpoint(const std::string& directory, const TrainState& state
     Manifest manifest{.state = state, .sequence = NextSequence(directory, files)};
     // "pt" is what other readers of the format expect of row-major tensors.
     manifest.model_hashes = WriteSafetensors(temporary + "/" + kModelFile, model, {{"format", "pt"}}, files);
-    manifest.optimizer_hashes = WriteSafetensors(temporary + "/" + kOptimizerFile, optimizer, {{"format", "pt"}}, files);
+    manifest.optimizer_hashes =
+        WriteSafetensors(temporary + "/" + kOptimizerFile, optimizer, {{"format", "pt"}}, files);
     const std::unique_ptr<WritableFile> file = files.Create(temporary + "/" + kManifestFile);
     file->Append(FormatManifest(manifest));
     file->Sync();

@@ -59,8 +59,8 @@ class GradientSums {
 
 struct LayerSizes {
   int64_t saved = 0;
-  int64_t leaves = 0;            // gradients of its parameters
-  int64_t deferred = 0;          // the part of them that a split backward makes later
+  int64_t leaves = 0;    // gradients of its parameters
+  int64_t deferred = 0;  // the part of them that a split backward makes later
   int64_t stash = 0;
   int64_t workspace = 0;
   int64_t weight_workspace = 0;  // of the weight half alone
@@ -69,7 +69,8 @@ struct LayerSizes {
 struct StageSizes {
   std::vector<LayerSizes> layers;
   int64_t saved = 0, stash = 0;
-  int64_t forward_workspace = 0;  // beyond what the whole stage keeps: early layers work while later ones kept nothing yet
+  int64_t forward_workspace =
+      0;               // beyond what the whole stage keeps: early layers work while later ones kept nothing yet
   int64_t output = 0;  // boundary to the next stage; 0 for the last
 };
 
@@ -101,7 +102,8 @@ int64_t RoundedBytes(int64_t elements, model::Precision precision) {
 
 class Replay {
  public:
-  explicit Replay(const MemoryRequest& request) : q_(request), s_(request.schedule), wide_(model::WideBytes(request.precision)) {
+  explicit Replay(const MemoryRequest& request)
+      : q_(request), s_(request.schedule), wide_(model::WideBytes(request.precision)) {
     PENSTOCK_CHECK_EQ(request.units.size(), s_.holders.units.size());
     PENSTOCK_CHECK_EQ(request.partition.stages(), s_.num_stages());
     for (int stage = 0; stage < s_.num_stages(); ++stage) stages_.push_back(SizesOf(stage));
@@ -189,7 +191,8 @@ class Replay {
       case Slot::saved_graph:
         // A recomputed stage has outputs of its own: those of the forward are with the receiver.
         return stage().saved + (s_.stage_options[buffer.unit.stage].recompute ? stage().output : 0);
-      case Slot::weight_stash: return stage().stash;
+      case Slot::weight_stash:
+        return stage().stash;
       case Slot::saved_inputs: {
         int64_t bytes = 0;
         for (const int e : s_.graph.inputs(buffer.unit.stage)) bytes += stages_[s_.graph.edges()[e].from].output;
@@ -202,7 +205,8 @@ class Replay {
       case Slot::loss:
       case Slot::norm:
       case Slot::gathered:
-      case Slot::verdict: return 0;  // numbers, not tensors
+      case Slot::verdict:
+        return 0;  // numbers, not tensors
     }
     return 0;
   }
@@ -222,7 +226,8 @@ class Replay {
   void NoteBackward(const Action& action, schedule::ActionRef where) {
     const StageSizes& stage = stages_[action.key.unit.stage];
     const BytesByClass before = live_;
-    const bool input_half = action.key.kind == Kind::backward_input, weight_half = action.key.kind == Kind::backward_weight;
+    const bool input_half = action.key.kind == Kind::backward_input,
+               weight_half = action.key.kind == Kind::backward_weight;
     int64_t gone = 0, leaves = 0, stashed = 0;
     const auto note = [&](int64_t workspace) {
       Live(BufferClass::activation) = before[static_cast<size_t>(BufferClass::activation)] - gone + stashed;
@@ -243,7 +248,8 @@ class Replay {
   void AddLeaves(const Action& action) {
     const bool tree = q_.reproducible;
     for (const schedule::UseRef use : schedule::UsesOfStage(s_, action.key.unit.stage)) {
-      GradientSums& sums = sums_[schedule::GradientBuffer(s_.holders.units[use.unit].unit, static_cast<int16_t>(use.use))];
+      GradientSums& sums =
+          sums_[schedule::GradientBuffer(s_.holders.units[use.unit].unit, static_cast<int16_t>(use.use))];
       const int64_t bytes = q_.units[use.unit].numel * wide_;
       Live(BufferClass::gradient) -= sums.count() * bytes;
       sums.Add(action.key.micro_batch, s_.num_micro_batches(), tree);
@@ -282,8 +288,8 @@ class Replay {
     Note(schedule::IsComputeKind(action.key.kind) ? stages_[action.key.unit.stage].forward_workspace : 0, where);
   }
 
-  // What is freed goes first: the boundary that a forward consumes is the input that it keeps, the total over the uses of a
-  // parameter is the sum of its first use, a sent tensor is the other rank's.
+  // What is freed goes first: the boundary that a forward consumes is the input that it keeps, the total over the uses
+  // of a parameter is the sum of its first use, a sent tensor is the other rank's.
   void ReplaceBuffers(bool leaves_follow) {
     for (const schedule::Effect& effect : effects_) {
       if (effect.access != Access::free) continue;
@@ -332,7 +338,8 @@ int64_t MemoryEstimate::machine() const {
 }
 
 int MemoryEstimate::largest_rank() const {
-  const auto largest = std::max_element(ranks.begin(), ranks.end(), [](const RankMemory& a, const RankMemory& b) { return a.total() < b.total(); });
+  const auto largest = std::max_element(ranks.begin(), ranks.end(),
+                                        [](const RankMemory& a, const RankMemory& b) { return a.total() < b.total(); });
   return static_cast<int>(largest - ranks.begin());
 }
 
@@ -346,30 +353,36 @@ MemoryEstimate EstimateMemory(const MemoryRequest& request) {
 
 // Counted per token, from what the layers of nn make (nn/gpt.cc):
 //   chunked loss   a chunk of logits and as much again for its log-sum-exp or its rounded gradient
-//   products       at the start of a backward one tensor as wide as the widest matrix and two of the hidden size (gradient
-//                  of the residual, gradient of the output), later more but with less kept; in bf16 the rounded weight, the
-//                  rounded gradient, and the kept operand widened
+//   products       at the start of a backward one tensor as wide as the widest matrix and two of the hidden size
+//   (gradient
+//                  of the residual, gradient of the output), later more but with less kept; in bf16 the rounded weight,
+//                  the rounded gradient, and the kept operand widened
 //   attention      with kept scores three more of their size
 //   other          two tensors of the hidden size
-int64_t WorkspaceBytes(const model::ModelSpec& spec, int index, int64_t samples, int64_t length, model::Precision precision) {
+int64_t WorkspaceBytes(const model::ModelSpec& spec, int index, int64_t samples, int64_t length,
+                       model::Precision precision) {
   const LayerSpec& layer = spec.layers[index];
   const int64_t wide = model::WideBytes(precision), tokens = samples * length, hidden = 2 * tokens * spec.hidden * wide;
   const Matrices matrices = MatricesOf(spec, layer);
   if (layer.workspace > 0) {
     const int64_t chunk = std::min(layer.workspace, tokens * spec.vocabulary);
-    return chunk * wide + std::max(chunk * wide, RoundedBytes(chunk, precision)) + RoundedBytes(matrices.largest, precision) + hidden;
+    return chunk * wide + std::max(chunk * wide, RoundedBytes(chunk, precision)) +
+           RoundedBytes(matrices.largest, precision) + hidden;
   }
   if (layer.forward_flops(1, 1) == 0) return hidden;
   const int64_t widened = model::OperandBytes(precision) == wide ? 0 : tokens * matrices.widest * wide;
-  return tokens * matrices.widest * wide + widened + hidden + RoundedBytes(matrices.largest + tokens * matrices.widest, precision) +
+  return tokens * matrices.widest * wide + widened + hidden +
+         RoundedBytes(matrices.largest + tokens * matrices.widest, precision) +
          3 * samples * length * length * layer.saved.per_token_pair * wide;
 }
 
-int64_t StashBytes(const model::ModelSpec& spec, int index, int64_t samples, int64_t length, model::Precision precision) {
+int64_t StashBytes(const model::ModelSpec& spec, int index, int64_t samples, int64_t length,
+                   model::Precision precision) {
   const LayerSpec& layer = spec.layers[index];
   if (!Deferrable(layer)) return 0;
   const int64_t operands = layer.saved_operands(samples, length) + layer.operands_in_saved(samples, length);
-  return operands * model::OperandBytes(precision) + samples * length * MatricesOf(spec, layer).outputs * model::WideBytes(precision);
+  return operands * model::OperandBytes(precision) +
+         samples * length * MatricesOf(spec, layer).outputs * model::WideBytes(precision);
 }
 
 }  // namespace penstock::cost

@@ -6,14 +6,16 @@
 //
 // What a size is:
 //   parameter, optimizer_state  whole, of every unit that the rank holds
-//   activation                  SavedBytes of the stage's layers from forward to backward; with recomputation its inputs
+//   activation                  SavedBytes of the stage's layers from forward to backward; with recomputation its
+//   inputs
 //                               until recompute; after a split backward the operands of the deferred products
-//   gradient                    the partial sums of each use, replayed exactly: the nodes of the tree over micro-batches
+//   gradient                    the partial sums of each use, replayed exactly: the nodes of the tree over
+//   micro-batches
 //                               in reproducible mode, one running sum otherwise. Inside a backward the leaves of the
 //                               layers that are through, while the saved tensors of the others are still there
 //   boundary                    from the producer to the send, and from the receive to the consumer
-//   message                     one boundary per channel: sender and receiver release what they share at different times
-//   workspace                   tensors that live inside one layer, an estimate (WorkspaceBytes)
+//   message                     one boundary per channel: sender and receiver release what they share at different
+//   times workspace                   tensors that live inside one layer, an estimate (WorkspaceBytes)
 // All of it is what tensors ask for. Beyond it: blocks that the allocator keeps (RankMemory::cached) and the process.
 // Sizes are upper bounds: every micro-batch is counted full.
 // Threads: functions only. Errors: InternalError when the schedule does not fit the model.
@@ -43,22 +45,22 @@ struct MemoryRequest {
   int64_t samples = 1;                         // of a micro-batch
   int64_t length = 1;                          // tokens of a sample
   model::Precision precision = model::Precision::fp32;
-  int optimizer_states = 0;     // values per parameter that the optimizer keeps
-  bool reproducible = false;    // partial sums by the canonical tree
-  bool checkpoints = false;     // states are read or written: a copy per tensor
-  bool final_state = false;     // rank 0 collects parameters and optimizer state at the end
+  int optimizer_states = 0;   // values per parameter that the optimizer keeps
+  bool reproducible = false;  // partial sums by the canonical tree
+  bool checkpoints = false;   // states are read or written: a copy per tensor
+  bool final_state = false;   // rank 0 collects parameters and optimizer state at the end
 };
 
 struct RankMemory {
-  int64_t step = 0;                // peak inside a step, all classes and the workspace at that moment
-  BytesByClass at_peak{};          // what `step` is made of
-  int64_t workspace = 0;           // also in it
-  schedule::ActionRef peak_at;     // the action during which it is reached
-  BytesByClass peak_by_class{};    // each class at its own peak
-  int64_t persistent = 0;          // parameters and optimizer state
-  int64_t load_copy = 0;           // while a checkpoint is read or written: copies of one tensor beside `persistent`
-  int64_t final_state = 0;         // rank 0 at the end, beside `persistent`
-  int64_t cached = 0;              // blocks kept and rounded up by the allocator, beside the peak
+  int64_t step = 0;              // peak inside a step, all classes and the workspace at that moment
+  BytesByClass at_peak{};        // what `step` is made of
+  int64_t workspace = 0;         // also in it
+  schedule::ActionRef peak_at;   // the action during which it is reached
+  BytesByClass peak_by_class{};  // each class at its own peak
+  int64_t persistent = 0;        // parameters and optimizer state
+  int64_t load_copy = 0;         // while a checkpoint is read or written: copies of one tensor beside `persistent`
+  int64_t final_state = 0;       // rank 0 at the end, beside `persistent`
+  int64_t cached = 0;            // blocks kept and rounded up by the allocator, beside the peak
 
   // The largest of step, loading and end: what the counting allocator should see at most.
   int64_t peak() const;
@@ -77,11 +79,14 @@ struct MemoryEstimate {
 
 MemoryEstimate EstimateMemory(const MemoryRequest& request);
 
-// Tensors that exist only while one layer computes, forward or backward, whichever has more: an estimate from the widest
-// matrix of the layer and the hidden size, see memory.cc.
-int64_t WorkspaceBytes(const model::ModelSpec& spec, int layer, int64_t samples, int64_t length, model::Precision precision);
+// Tensors that exist only while one layer computes, forward or backward, whichever has more: an estimate from the
+// widest matrix of the layer and the hidden size, see memory.cc.
+int64_t WorkspaceBytes(const model::ModelSpec& spec, int layer, int64_t samples, int64_t length,
+                       model::Precision precision);
 
-// What backward_input leaves for backward_weight: the operands of the deferred products and the gradients of their outputs.
-int64_t StashBytes(const model::ModelSpec& spec, int layer, int64_t samples, int64_t length, model::Precision precision);
+// What backward_input leaves for backward_weight: the operands of the deferred products and the gradients of their
+// outputs.
+int64_t StashBytes(const model::ModelSpec& spec, int layer, int64_t samples, int64_t length,
+                   model::Precision precision);
 
 }  // namespace penstock::cost

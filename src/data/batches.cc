@@ -45,10 +45,11 @@ int32_t CountMicroBatches(const BatchOptions& options) {
   const int64_t divisor = by_size ? options.micro_batch : options.micro_batches;
   if (batch % divisor != 0 && !options.allow_ragged) {
     const int64_t below = batch / divisor * divisor;
-    const std::string wanted = by_size ? fmt::format("micro-batches of {}", divisor)
-                                       : fmt::format("{} equal micro-batches", divisor);
+    const std::string wanted =
+        by_size ? fmt::format("micro-batches of {}", divisor) : fmt::format("{} equal micro-batches", divisor);
     throw UserError(
-        "a batch of {} samples does not divide into {}; {} that work: {}; or a batch of {}{}; or allow micro-batches of "
+        "a batch of {} samples does not divide into {}; {} that work: {}; or a batch of {}{}; or allow micro-batches "
+        "of "
         "unequal size (data.ragged = true)",
         batch, wanted, by_size ? "sizes" : "numbers", fmt::join(NearDivisors(batch, divisor), ", "),
         below > 0 ? fmt::format("{} or ", below) : "", below + divisor);
@@ -65,9 +66,10 @@ Batches::Batches(std::shared_ptr<const Dataset> dataset, const BatchOptions& opt
   if (options_.last_batch == LastBatch::kDrop) {
     steps_per_epoch_ = n / options_.batch;
     if (steps_per_epoch_ == 0)
-      throw UserError("last_batch = 'drop' leaves no step: the data has {} samples, less than one batch of {}; use a "
-                      "smaller batch, 'wrap' or 'ragged'",
-                      n, options_.batch);
+      throw UserError(
+          "last_batch = 'drop' leaves no step: the data has {} samples, less than one batch of {}; use a "
+          "smaller batch, 'wrap' or 'ragged'",
+          n, options_.batch);
   } else {
     steps_per_epoch_ = CeilDivide(n, options_.batch);
   }
@@ -115,9 +117,10 @@ StepBatches Batches::MakeStep(int64_t step) const {
     out.micro_batches.push_back(shape);
   }
   if (out.valid_tokens == 0)
-    throw UserError("step {} has {} samples but not one label that counts: its loss would be 0/0; use a larger batch or "
-                    "mask fewer labels",
-                    step, out.samples);
+    throw UserError(
+        "step {} has {} samples but not one label that counts: its loss would be 0/0; use a larger batch or "
+        "mask fewer labels",
+        step, out.samples);
   return out;
 }
 

@@ -47,16 +47,23 @@ void DataConfig::Declare(config::Section& s) {
   const auto is_text = [this] { return source == "text"; };
   const std::string text_only = "data.source = 'text'";
   s.Help("What the model reads, and in which order. The order of samples depends on the seed and the step alone.");
-  s.String("source", &source, {.choices = {"python-stdlib", "text"},
-                               .help = "the Python standard library's sources on this machine, or text at data.path"});
-  s.String("path", &path, {.help = "a text file, or a folder searched for files", .required = true,
-                           .only_if = is_text, .only_if_text = text_only});
-  s.StringList("include", &include, {.help = "globs of the files of a folder to read, e.g. [\"*.txt\", \"docs/**\"]",
-                                     .only_if = is_text, .only_if_text = text_only});
-  s.StringList("exclude", &exclude, {.help = "globs of files to leave out all the same", .only_if = is_text,
-                                     .only_if_text = text_only});
+  s.String("source", &source,
+           {.choices = {"python-stdlib", "text"},
+            .help = "the Python standard library's sources on this machine, or text at data.path"});
+  s.String("path", &path,
+           {.help = "a text file, or a folder searched for files",
+            .required = true,
+            .only_if = is_text,
+            .only_if_text = text_only});
+  s.StringList("include", &include,
+               {.help = "globs of the files of a folder to read, e.g. [\"*.txt\", \"docs/**\"]",
+                .only_if = is_text,
+                .only_if_text = text_only});
+  s.StringList("exclude", &exclude,
+               {.help = "globs of files to leave out all the same", .only_if = is_text, .only_if_text = text_only});
   s.Bytes("max_bytes", &max_bytes, {.min = 1, .help = "read documents in order of path up to this size"});
-  s.String("tokenizer", &tokenizer, {.choices = {"bytes"}, .help = "how text becomes tokens; bytes: one each, 256 ids"});
+  s.String("tokenizer", &tokenizer,
+           {.choices = {"bytes"}, .help = "how text becomes tokens; bytes: one each, 256 ids"});
   s.Int("sequence", &sequence, {.min = 1, .max = 1 << 24, .help = "length of a sample", .unit = "tokens"});
   s.Int("masked_prefix", &masked_prefix,
         {.min = 0, .help = "labels of the first tokens of a sample that do not count in the loss", .unit = "tokens"});
@@ -90,17 +97,16 @@ std::shared_ptr<const Tokenizer> MakeTokenizer(const std::string& name) {
 }
 
 TextData LoadTextData(const DataConfig& config) {
-  Corpus corpus = config.source == "text"
-                      ? LoadText(config.path, {config.include, config.exclude, config.max_bytes})
-                      : LoadPythonLibrary(config.max_bytes);
+  Corpus corpus = config.source == "text" ? LoadText(config.path, {config.include, config.exclude, config.max_bytes})
+                                          : LoadPythonLibrary(config.max_bytes);
   TextData out;
   out.tokenizer = MakeTokenizer(config.tokenizer);
   out.documents = static_cast<int64_t>(corpus.documents.size());
   out.bytes = corpus.bytes;
   out.skipped_documents = corpus.skipped_documents;
   if (out.skipped_documents > 0)
-    log::Warning("data: {} of {} documents are left out, the text is cut at data.max_bytes = {}",
-                 out.skipped_documents, out.skipped_documents + out.documents, FormatBytes(config.max_bytes));
+    log::Warning("data: {} of {} documents are left out, the text is cut at data.max_bytes = {}", out.skipped_documents,
+                 out.skipped_documents + out.documents, FormatBytes(config.max_bytes));
 
   const WindowOptions windows{config.sequence, config.masked_prefix, config.keep_short_window};
   if (config.validation_fraction > 0) {

@@ -100,8 +100,8 @@ Corpus LoadText(const std::string& path, const CorpusOptions& options) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status))
-    throw UserError("the corpus '{}' is not there; give a text file, a folder of them, or data.source = 'python-stdlib'",
-                    path);
+    throw UserError(
+        "the corpus '{}' is not there; give a text file, a folder of them, or data.source = 'python-stdlib'", path);
   Corpus corpus;
   if (!fs::is_directory(status)) {
     const std::string name = fs::path(path).filename().string();

@@ -17,9 +17,10 @@ TextWindows::TextWindows(TokenStream stream, const WindowOptions& options)
   // A short window whose labels are all masked would be a sample without a loss.
   if (options_.keep_short_window && rest > options_.masked_prefix) ++size_;
   if (size_ == 0)
-    throw UserError("the text is too short: {} tokens do not fill one window of {} and the token after it; give more "
-                    "text or a smaller data.sequence",
-                    stream_.size(), options_.keep_short_window ? options_.masked_prefix + 1 : options_.sequence);
+    throw UserError(
+        "the text is too short: {} tokens do not fill one window of {} and the token after it; give more "
+        "text or a smaller data.sequence",
+        stream_.size(), options_.keep_short_window ? options_.masked_prefix + 1 : options_.sequence);
 }
 
 int64_t TextWindows::Length(int64_t i) const {

@@ -36,7 +36,7 @@ class Dataset {
 // stream. n tokens give ceil((n - 1) / sequence) windows; the last may be shorter, or is left out.
 struct WindowOptions {
   int64_t sequence = 1024;
-  int64_t masked_prefix = 0;       // labels of the first so many tokens of each window are ignored
+  int64_t masked_prefix = 0;  // labels of the first so many tokens of each window are ignored
   bool keep_short_window = true;
 };
 class TextWindows : public Dataset {

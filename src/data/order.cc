@@ -20,9 +20,9 @@ int64_t KeyedPermutation::operator()(int64_t index) const {
     uint64_t left = x >> half_bits_;
     uint64_t right = x & mask;
     for (uint32_t round = 0; round < 8; ++round) {
-      const PhiloxCounter random = Philox({static_cast<uint32_t>(right), round, static_cast<uint32_t>(epoch_),
-                                           static_cast<uint32_t>(epoch_ >> 32)},
-                                          key_);
+      const PhiloxCounter random = Philox(
+          {static_cast<uint32_t>(right), round, static_cast<uint32_t>(epoch_), static_cast<uint32_t>(epoch_ >> 32)},
+          key_);
       const uint64_t mixed = left ^ (random[0] & mask);
       left = right;
       right = mixed;

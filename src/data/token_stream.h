@@ -16,7 +16,10 @@ namespace penstock::data {
 class TokenStream {
  public:
   explicit TokenStream(int32_t vocabulary)
-      : vocabulary_(vocabulary), width_(vocabulary <= 1 << 8 ? 1 : vocabulary <= 1 << 16 ? 2 : 4) {}
+      : vocabulary_(vocabulary),
+        width_(vocabulary <= 1 << 8    ? 1
+               : vocabulary <= 1 << 16 ? 2
+                                       : 4) {}
 
   int64_t size() const { return static_cast<int64_t>(bytes_.size() / width_); }
   int32_t vocabulary() const { return vocabulary_; }
@@ -29,7 +32,8 @@ class TokenStream {
   }
   void Append(int32_t id) {
     PENSTOCK_CHECK(id >= 0 && id < vocabulary_, "token id {} outside [0, {})", id, vocabulary_);
-    for (size_t b = 0; b < width_; ++b) bytes_.push_back(static_cast<unsigned char>(static_cast<uint32_t>(id) >> (8 * b)));
+    for (size_t b = 0; b < width_; ++b)
+      bytes_.push_back(static_cast<unsigned char>(static_cast<uint32_t>(id) >> (8 * b)));
   }
   void Append(std::span<const int32_t> ids) {
     for (const int32_t id : ids) Append(id);

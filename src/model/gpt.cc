@@ -84,7 +84,7 @@ LayerSpec Block(ModelSpec& spec, const GptConfig& config, int64_t index) {
 
   const int64_t matrices = gpt2 ? 4 : 2;  // of h x h or h x kv below
   const int64_t linear = gpt2 ? 2 * (matrices * h * h + 2 * h * f) : 2 * (2 * h * h + 2 * h * kv + 3 * h * f);
-  const int64_t scores = 4 * h;           // per pair of positions: q k^T and p v
+  const int64_t scores = 4 * h;  // per pair of positions: q k^T and p v
   layer.forward_flops = {.per_token = linear, .per_token_pair = scores};
   layer.input_flops = {.per_token = linear, .per_token_pair = 2 * scores};
   layer.weight_flops = PerToken(linear);

@@ -16,22 +16,22 @@
 namespace penstock::model {
 
 struct GptConfig {
-  std::string family = "gpt2";        // gpt2 | llama
+  std::string family = "gpt2";  // gpt2 | llama
   int64_t layers = 4;
   int64_t hidden = 128;
   int64_t heads = 4;
-  int64_t kv_heads = 0;               // llama; 0: as many as heads
-  int64_t ffn = 0;                    // width of the feed-forward; 0: 4 hidden (gpt2), 8/3 hidden rounded up to 8 (llama)
+  int64_t kv_heads = 0;  // llama; 0: as many as heads
+  int64_t ffn = 0;       // width of the feed-forward; 0: 4 hidden (gpt2), 8/3 hidden rounded up to 8 (llama)
   int64_t vocabulary = 256;
   int64_t context = 256;
-  bool tied = true;                   // head shares the token embedding
-  double dropout = 0.0;               // after the embedding and on both residual branches
-  double attention_dropout = 0.0;     // on attention probabilities; needs attention = "reference"
+  bool tied = true;                // head shares the token embedding
+  double dropout = 0.0;            // after the embedding and on both residual branches
+  double attention_dropout = 0.0;  // on attention probabilities; needs attention = "reference"
   double norm_eps = 1e-5;
-  double rope_base = 10000.0;         // llama
+  double rope_base = 10000.0;  // llama
   double init_std = 0.02;
-  std::string attention = "fused";    // fused | reference
-  int64_t loss_chunk = 128;           // rows of logits alive at once in the loss
+  std::string attention = "fused";  // fused | reference
+  int64_t loss_chunk = 128;         // rows of logits alive at once in the loss
 
   int64_t head_dim() const { return hidden / heads; }
 };

@@ -16,7 +16,7 @@ constexpr double kFlopsPerByte = 4.0;
 
 struct Chain {
   int layers;
-  int before;    // layers before the first repeated one
+  int before;  // layers before the first repeated one
   int repeated;
 };
 
@@ -71,7 +71,8 @@ std::vector<int> ParseCounts(std::string_view text) {
     std::string word(text.substr(begin, end - begin));
     std::erase(word, ' ');
     if (word.empty() || word.size() > 6 || word.find_first_not_of("0123456789") != std::string::npos)
-      throw UserError("partition \"{}\": use even, balanced, or the number of blocks of each stage, such as 3,3,2", text);
+      throw UserError("partition \"{}\": use even, balanced, or the number of blocks of each stage, such as 3,3,2",
+                      text);
     counts.push_back(std::stoi(word));
     if (end == text.size()) return counts;
     begin = end + 1;
@@ -85,7 +86,7 @@ Partition PartitionEven(const ModelSpec& spec, int stages) {
   const Chain chain = Look(spec);
   const int spare = std::max(0, stages - chain.repeated);  // stages without a repeated layer
   const int after = chain.layers - chain.before - chain.repeated;
-  const int own_after = std::min(spare, after);            // the head first: it is the heavier end
+  const int own_after = std::min(spare, after);  // the head first: it is the heavier end
   const int own_before = spare - own_after;
   const int middle = stages - spare;
   std::vector<int> sizes;
@@ -144,10 +145,11 @@ Partition PartitionExplicit(const ModelSpec& spec, std::span<const int> repeated
   RequireStages(spec, static_cast<int>(repeated.size()));
   const int sum = std::accumulate(repeated.begin(), repeated.end(), 0);
   if (sum != chain.repeated)
-    throw UserError("partition {}: these are {} layers, the model has {}", fmt::join(repeated, ","), sum, chain.repeated);
+    throw UserError("partition {}: these are {} layers, the model has {}", fmt::join(repeated, ","), sum,
+                    chain.repeated);
   for (size_t s = 0; s < repeated.size(); ++s) {
-    const bool has_end = (s == 0 && chain.before > 0) ||
-                         (s + 1 == repeated.size() && chain.before + chain.repeated < chain.layers);
+    const bool has_end =
+        (s == 0 && chain.before > 0) || (s + 1 == repeated.size() && chain.before + chain.repeated < chain.layers);
     if (repeated[s] < 0 || (repeated[s] == 0 && !has_end))
       throw UserError("partition {}: stage {} would be empty", fmt::join(repeated, ","), s);
   }
@@ -157,10 +159,10 @@ Partition PartitionExplicit(const ModelSpec& spec, std::span<const int> repeated
 std::vector<double> LayerCosts(const ModelSpec& spec, int64_t batch, int64_t length) {
   std::vector<double> costs;
   for (const LayerSpec& layer : spec.layers) {
-    const int64_t flops = layer.forward_flops(batch, length) + layer.input_flops(batch, length) +
-                          layer.weight_flops(batch, length);
-    const int64_t bytes = 3 * (SavedBytes(layer, batch, length, Precision::fp32) +
-                               BoundaryBytes(layer, batch, length, Precision::fp32));
+    const int64_t flops =
+        layer.forward_flops(batch, length) + layer.input_flops(batch, length) + layer.weight_flops(batch, length);
+    const int64_t bytes =
+        3 * (SavedBytes(layer, batch, length, Precision::fp32) + BoundaryBytes(layer, batch, length, Precision::fp32));
     costs.push_back(static_cast<double>(flops) + kFlopsPerByte * static_cast<double>(bytes));
   }
   return costs;

@@ -34,8 +34,8 @@ Partition PartitionBalanced(const ModelSpec& spec, std::span<const double> cost,
 // Number of repeated layers per stage.
 Partition PartitionExplicit(const ModelSpec& spec, std::span<const int> repeated);
 
-// Forward and backward flops of every layer, plus a charge for the activation bytes it moves, so that an embedding is not
-// free. For PartitionBalanced when nothing was measured.
+// Forward and backward flops of every layer, plus a charge for the activation bytes it moves, so that an embedding is
+// not free. For PartitionBalanced when nothing was measured.
 std::vector<double> LayerCosts(const ModelSpec& spec, int64_t batch, int64_t length);
 
 // "even", "balanced" (by LayerCosts at one sequence of full context) or a list such as "3,3,2".

@@ -7,9 +7,12 @@ namespace penstock::model {
 
 std::string_view PrecisionName(Precision precision) {
   switch (precision) {
-    case Precision::fp32: return "fp32";
-    case Precision::fp64: return "fp64";
-    case Precision::bf16: return "bf16";
+    case Precision::fp32:
+      return "fp32";
+    case Precision::fp64:
+      return "fp64";
+    case Precision::bf16:
+      return "bf16";
   }
   throw InternalError("unknown precision");
 }

@@ -25,8 +25,8 @@ struct ParameterSpec {
   std::string name{};            // canonical, e.g. "blocks.3.attn.qkv.weight"; unique in the model
   std::vector<int64_t> shape{};  // libtorch order: Linear [out, in]
   Init init = Init::zeros;
-  double std = 0.0;            // of Init::normal
-  bool decay = false;          // weight decay applies (matrices yes, biases and norm gains no)
+  double std = 0.0;    // of Init::normal
+  bool decay = false;  // weight decay applies (matrices yes, biases and norm gains no)
   int64_t numel() const;
 };
 
@@ -56,33 +56,33 @@ struct BoundaryTensor {
 struct LayerSpec {
   std::string path{};             // "embed", "blocks.3", "head"; keys dropout masks, names the layer in messages
   std::string kind{};             // what nn builds: "embed", "block", "head"
-  bool repeated = false;        // one of the alike layers that an even partition counts
+  bool repeated = false;          // one of the alike layers that an even partition counts
   std::vector<int> parameters{};  // indices into ModelSpec::parameters; listed by two layers = shared, each is a use
 
   SizeFormula forward_flops{};
-  SizeFormula input_flops{};      // backward, gradient of the inputs (the half that cannot be deferred)
-  SizeFormula weight_flops{};     // backward, gradients of deferrable weights
+  SizeFormula input_flops{};   // backward, gradient of the inputs (the half that cannot be deferred)
+  SizeFormula weight_flops{};  // backward, gradients of deferrable weights
 
   // Elements kept from forward to backward, the input of the layer included, without recomputation.
-  SizeFormula saved{};             // wide in every precision
-  SizeFormula saved_operands{};    // only GEMM operands
-  SizeFormula operands_in_saved{}; // GEMM operands that are also in `saved`: free, unless operands are narrower
-  SizeFormula saved_statistics{};  // mean, 1/std, log-sum-exp: small, wide
-  int64_t workspace = 0;         // wide elements alive inside the layer only, whatever the micro-batch (logit chunk)
+  SizeFormula saved{};              // wide in every precision
+  SizeFormula saved_operands{};     // only GEMM operands
+  SizeFormula operands_in_saved{};  // GEMM operands that are also in `saved`: free, unless operands are narrower
+  SizeFormula saved_statistics{};   // mean, 1/std, log-sum-exp: small, wide
+  int64_t workspace = 0;            // wide elements alive inside the layer only, whatever the micro-batch (logit chunk)
 
   std::vector<BoundaryTensor> boundary{};  // what crosses to the next layer; empty for the last
 };
 
 struct ModelSpec {
-  std::string family;  // name in Registry<ModelFamily>
+  std::string family;                     // name in Registry<ModelFamily>
   std::vector<ParameterSpec> parameters;  // canonical order (norms are folded in it, docs/numerics.md R9)
   std::vector<LayerSpec> layers;
   int64_t vocabulary = 0;
   int64_t context = 0;  // longest sequence
   int64_t hidden = 0;
-  std::any config;      // the family's own config struct (GptConfig), for nn
+  std::any config;  // the family's own config struct (GptConfig), for nn
 
-  int64_t parameter_count() const;       // shared parameters once
+  int64_t parameter_count() const;                   // shared parameters once
   int parameter_index(std::string_view name) const;  // InternalError when there is none
   int64_t forward_flops(int64_t batch, int64_t length) const;
 };

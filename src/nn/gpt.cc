@@ -1,11 +1,12 @@
 // Layers of the GPT families (model/gpt.h). Parameters come in the order in which model/gpt.cc lists them.
+#include "model/gpt.h"
+
 #include <torch/types.h>
 
 #include <any>
 
 #include "base/error.h"
 #include "base/registry.h"
-#include "model/gpt.h"
 #include "nn/functions/activation.h"
 #include "nn/functions/attention.h"
 #include "nn/functions/cross_entropy.h"
@@ -19,8 +20,8 @@
 namespace penstock::nn {
 namespace {
 
-using model::GptConfig;
 using at::Tensor;
+using model::GptConfig;
 
 // Hands out a layer's parameters in order, holding each against its spec.
 class Parameters {
@@ -33,7 +34,8 @@ class Parameters {
   const Tensor& Next() {
     const model::ParameterSpec& spec = specs_[next_];
     const Tensor& tensor = tensors_[next_++];
-    PENSTOCK_CHECK(tensor.sizes() == at::IntArrayRef(spec.shape), "{} has another shape than the model says", spec.name);
+    PENSTOCK_CHECK(tensor.sizes() == at::IntArrayRef(spec.shape), "{} has another shape than the model says",
+                   spec.name);
     return tensor;
   }
 
@@ -76,8 +78,7 @@ class GptLayer : public Layer {
 
 class Embed final : public GptLayer {
  public:
-  Embed(const model::ModelSpec& spec, int index)
-      : GptLayer(spec, index), site_(DropoutSite(path(), "out")) {}
+  Embed(const model::ModelSpec& spec, int index) : GptLayer(spec, index), site_(DropoutSite(path(), "out")) {}
 
   std::vector<Tensor> Forward(std::span<const Tensor> inputs, std::span<const Tensor> given,
                               const LayerContext& context) const override {
@@ -169,8 +170,10 @@ class Head final : public GptLayer {
       case HeadOutput::loss_sum:
         PENSTOCK_CHECK(context.batch != nullptr, "the loss takes its labels from the micro-batch");
         return {LinearCrossEntropySum(x, weight, context.batch->labels, config().loss_chunk, context.precision)};
-      case HeadOutput::logits: return {Linear(x, weight, {}, context.precision)};
-      case HeadOutput::last_logits: return {Linear(x, weight, {}, context.precision).squeeze(1)};
+      case HeadOutput::logits:
+        return {Linear(x, weight, {}, context.precision)};
+      case HeadOutput::last_logits:
+        return {Linear(x, weight, {}, context.precision).squeeze(1)};
     }
     throw InternalError("unknown head output");
   }

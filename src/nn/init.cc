@@ -16,8 +16,12 @@ void FillInitialValues(const model::ParameterSpec& parameter, uint64_t seed, int
   const auto n = static_cast<int64_t>(out.size());
   PENSTOCK_CHECK(begin >= 0 && begin + n <= parameter.numel(), "{} has {} elements", parameter.name, parameter.numel());
   switch (parameter.init) {
-    case model::Init::zeros: std::fill(out.begin(), out.end(), 0.0f); return;
-    case model::Init::ones: std::fill(out.begin(), out.end(), 1.0f); return;
+    case model::Init::zeros:
+      std::fill(out.begin(), out.end(), 0.0f);
+      return;
+    case model::Init::ones:
+      std::fill(out.begin(), out.end(), 1.0f);
+      return;
     case model::Init::normal:
       FillNormal(MakePhiloxKey(seed, "init"), HashName(parameter.name), parameter.std, begin, out.data(), n);
       return;

@@ -13,8 +13,8 @@
 
 namespace penstock::nn {
 
-// Elements [begin, begin + out.size()) of the parameter, row-major. Rounded to fp32 (also in fp64 runs, so that fp32 and
-// fp64 runs start from the same point).
+// Elements [begin, begin + out.size()) of the parameter, row-major. Rounded to fp32 (also in fp64 runs, so that fp32
+// and fp64 runs start from the same point).
 void FillInitialValues(const model::ParameterSpec& parameter, uint64_t seed, int64_t begin, std::span<float> out);
 
 // The whole parameter: contiguous, fp32, or widened to fp64. Runs on the caller's intra-op threads.

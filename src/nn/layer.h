@@ -30,10 +30,10 @@ namespace penstock::nn {
 inline constexpr int64_t kIgnoredLabel = -100;
 
 struct MicroBatchInputs {
-  at::Tensor tokens;                 // [batch, length] int64
-  at::Tensor labels;                 // [batch, length] int64, kIgnoredLabel where there is no loss
-  std::vector<int64_t> sample_ids;   // index of each sample in the global batch; keys dropout
-  int32_t index = 0;                 // of the micro-batch in the global batch
+  at::Tensor tokens;                // [batch, length] int64
+  at::Tensor labels;                // [batch, length] int64, kIgnoredLabel where there is no loss
+  std::vector<int64_t> sample_ids;  // index of each sample in the global batch; keys dropout
+  int32_t index = 0;                // of the micro-batch in the global batch
 };
 
 enum class HeadOutput : uint8_t {

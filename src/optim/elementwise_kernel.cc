@@ -61,7 +61,9 @@ void AdamWStep(const AdamWScalars<double>& s, double* p, const double* g, double
   AdamW(s, p, g, m, v, n);
 }
 
-void SgdStep(const SgdScalars<float>& s, float* p, const float* g, float* buffer, int64_t n) { Sgd(s, p, g, buffer, n); }
+void SgdStep(const SgdScalars<float>& s, float* p, const float* g, float* buffer, int64_t n) {
+  Sgd(s, p, g, buffer, n);
+}
 void SgdStep(const SgdScalars<double>& s, double* p, const double* g, double* buffer, int64_t n) {
   Sgd(s, p, g, buffer, n);
 }

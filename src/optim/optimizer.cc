@@ -10,8 +10,8 @@ namespace {
 constexpr uintptr_t kAlignment = 64;
 
 template <typename T>
-ElementSpan<T> Span(const at::Tensor& parameter, const at::Tensor& gradient, const OptimizerState& state,
-                    int64_t begin, int64_t end) {
+ElementSpan<T> Span(const at::Tensor& parameter, const at::Tensor& gradient, const OptimizerState& state, int64_t begin,
+                    int64_t end) {
   ElementSpan<T> span{.size = end - begin,
                       .parameter = parameter.mutable_data_ptr<T>() + begin,
                       .gradient = gradient.const_data_ptr<T>() + begin};

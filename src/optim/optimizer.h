@@ -18,8 +18,8 @@
 #include <string>
 #include <vector>
 
-#include "base/registry.h"
 #include "base/optimizer_config.h"
+#include "base/registry.h"
 
 namespace penstock::optim {
 

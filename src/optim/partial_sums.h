@@ -71,8 +71,8 @@ class PartialSums {
   int32_t num_leaves_;
   Mode mode_;
   at::ScalarType accumulate_;
-  std::map<TreeNode, Sum> sums_;        // tree mode: disjoint nodes; running mode: at most one entry
-  std::vector<bool> leaves_;            // which leaves have come in
+  std::map<TreeNode, Sum> sums_;  // tree mode: disjoint nodes; running mode: at most one entry
+  std::vector<bool> leaves_;      // which leaves have come in
   int32_t covered_ = 0;
   int buffers_ = 0;
   int peak_buffers_ = 0;

@@ -60,7 +60,8 @@ std::vector<KindTimes> TimesOfKinds(const Timeline& timeline) {
     if (key.second != schedule::kNoOp) k.name += fmt::format(":{}", schedule::OpName(key.second));
     list.push_back(k);
   }
-  std::stable_sort(list.begin(), list.end(), [](const KindTimes& a, const KindTimes& b) { return a.seconds > b.seconds; });
+  std::stable_sort(list.begin(), list.end(),
+                   [](const KindTimes& a, const KindTimes& b) { return a.seconds > b.seconds; });
   return list;
 }
 
@@ -69,18 +70,24 @@ std::vector<StageTimes> TimesOfStages(const Timeline& timeline) {
   std::vector<std::array<int64_t, schedule::kKindCount>> counts;
   const auto slot = [](StageTimes& t, Kind kind) -> double* {
     switch (kind) {
-      case Kind::forward: return &t.forward;
-      case Kind::recompute: return &t.recompute;
-      case Kind::backward: return &t.backward;
-      case Kind::backward_input: return &t.backward_input;
-      case Kind::backward_weight: return &t.backward_weight;
+      case Kind::forward:
+        return &t.forward;
+      case Kind::recompute:
+        return &t.recompute;
+      case Kind::backward:
+        return &t.backward;
+      case Kind::backward_input:
+        return &t.backward_input;
+      case Kind::backward_weight:
+        return &t.backward_weight;
       case Kind::update:
       case Kind::check:
       case Kind::task:
       case Kind::send:
       case Kind::recv:
       case Kind::collective:
-      case Kind::copy: return nullptr;
+      case Kind::copy:
+        return nullptr;
     }
     return nullptr;
   };
@@ -131,7 +138,8 @@ Breakdown Analyse(const Timeline& timeline) {
     StepOfRank& mine = it->second.second[e.rank];
     const double work = e.start + e.waited;
     if (e.action.stream == Stream::compute) mine.busy.push_back({work, e.end});
-    mine.wait.push_back({e.start, IsMessageOrCollective(e.action.key.kind) && e.action.key.kind != Kind::send ? e.end : work});
+    mine.wait.push_back(
+        {e.start, IsMessageOrCollective(e.action.key.kind) && e.action.key.kind != Kind::send ? e.end : work});
   }
   double busy = 0;
   for (auto& [step, content] : steps) {
@@ -158,7 +166,8 @@ Breakdown Analyse(const Timeline& timeline) {
   return b;
 }
 
-std::vector<AvoidableWait> AvoidableWaits(const Timeline& timeline, const schedule::StageGraph& graph, double tolerance) {
+std::vector<AvoidableWait> AvoidableWaits(const Timeline& timeline, const schedule::StageGraph& graph,
+                                          double tolerance) {
   using Node = std::tuple<int32_t, bool, int, int32_t>;  // step, backward?, stage, micro-batch
   struct Produced {
     double end;
@@ -195,7 +204,8 @@ std::vector<AvoidableWait> AvoidableWaits(const Timeline& timeline, const schedu
     if (e.action.stream != Stream::compute) continue;
     const auto before = previous_end.find({e.rank, e.step});
     const schedule::Key& k = e.action.key;
-    if (schedule::IsComputeKind(k.kind) && k.kind != Kind::backward_weight && k.kind != Kind::recompute && k.unit.stage < graph.num_stages()) {
+    if (schedule::IsComputeKind(k.kind) && k.kind != Kind::backward_weight && k.kind != Kind::recompute &&
+        k.unit.stage < graph.num_stages()) {
       Start start{i, e.start + e.waited, before == previous_end.end() ? e.start + e.waited : before->second, {}};
       const bool gradient = makes_gradient(k.kind);
       const auto need = [&](bool is_gradient, int stage) {

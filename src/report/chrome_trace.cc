@@ -27,7 +27,8 @@ class Trace {
     for (int32_t r = 0; r < t.num_ranks; ++r) {
       Meta("process_name", first_process_ + r, 0, fmt::format("{} rank {}", t.title, r));
       Begin();
-      Append("{{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":{0},\"args\":{{\"sort_index\":{0}}}}}", first_process_ + r);
+      Append("{{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":{0},\"args\":{{\"sort_index\":{0}}}}}",
+             first_process_ + r);
     }
     for (const Event& e : t.events) Slice(e);
     Arrows(t);
@@ -50,13 +51,15 @@ class Trace {
 
   void Meta(std::string_view what, int process, int thread, std::string_view name) {
     Begin();
-    Append("{{\"ph\":\"M\",\"name\":\"{}\",\"pid\":{},\"tid\":{},\"args\":{{\"name\":{}}}}}", what, process, thread, JsonString(name));
+    Append("{{\"ph\":\"M\",\"name\":\"{}\",\"pid\":{},\"tid\":{},\"args\":{{\"name\":{}}}}}", what, process, thread,
+           JsonString(name));
   }
 
   // Threads are numbered as they appear, the compute stream first.
   int ThreadOf(const Event& e) {
     const Stream stream = e.action.stream;
-    const bool channel = stream == Stream::send_channel || stream == Stream::recv_channel || stream == Stream::group_queue;
+    const bool channel =
+        stream == Stream::send_channel || stream == Stream::recv_channel || stream == Stream::group_queue;
     const int instance = channel ? e.action.peer_or_group : -1;
     const auto key = std::tuple(e.rank, stream, instance);
     const auto it = threads_.find(key);
@@ -64,7 +67,11 @@ class Trace {
     const int thread = stream == Stream::compute ? 0 : 1 + static_cast<int>(stream) * 100000 + instance + 1;
     threads_.emplace(key, thread);
     Meta("thread_name", first_process_ + e.rank, thread,
-         channel ? fmt::format("{} {} {}", Name(stream), stream == Stream::group_queue ? "queue" : stream == Stream::send_channel ? "to" : "from", instance)
+         channel ? fmt::format("{} {} {}", Name(stream),
+                               stream == Stream::group_queue    ? "queue"
+                               : stream == Stream::send_channel ? "to"
+                                                                : "from",
+                               instance)
                  : std::string(Name(stream)));
     return thread;
   }
@@ -72,15 +79,19 @@ class Trace {
   void Slice(const Event& e) {
     const int thread = ThreadOf(e);
     Begin();
-    Append("{{\"ph\":\"X\",\"name\":{},\"cat\":\"{}\",\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{},\"args\":{{\"step\":{},\"index\":{}",
-           JsonString(ToString(e.action.key)), Name(e.action.key.kind), first_process_ + e.rank, thread, Micro(e.start),
-           Micro(e.end - e.start), e.step, e.index);
+    Append(
+        "{{\"ph\":\"X\",\"name\":{},\"cat\":\"{}\",\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{},\"args\":{{\"step\":{},"
+        "\"index\":{}",
+        JsonString(ToString(e.action.key)), Name(e.action.key.kind), first_process_ + e.rank, thread, Micro(e.start),
+        Micro(e.end - e.start), e.step, e.index);
     if (e.bytes > 0) Append(",\"bytes\":{}", e.bytes);
     Append(",\"provenance\":\"{}\"}}}}", Name(e.provenance));
     if (e.waited <= 0) return;
     Begin();
-    Append("{{\"ph\":\"X\",\"name\":\"wait\",\"cat\":\"wait\",\"cname\":\"grey\",\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{}}}",
-           first_process_ + e.rank, thread, Micro(e.start), Micro(e.waited));
+    Append(
+        "{{\"ph\":\"X\",\"name\":\"wait\",\"cat\":\"wait\",\"cname\":\"grey\",\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{"
+        "}}}",
+        first_process_ + e.rank, thread, Micro(e.start), Micro(e.waited));
   }
 
   // The k-th send of a message and its k-th receive.
@@ -102,11 +113,13 @@ class Trace {
       it->second.pop_front();
       ++arrows_;
       Begin();
-      Append("{{\"ph\":\"s\",\"id\":{},\"name\":\"message\",\"cat\":\"message\",\"pid\":{},\"tid\":{},\"ts\":{}}}", arrows_,
-             first_process_ + send.rank, ThreadOf(send), Micro((send.start + send.end) / 2));
+      Append("{{\"ph\":\"s\",\"id\":{},\"name\":\"message\",\"cat\":\"message\",\"pid\":{},\"tid\":{},\"ts\":{}}}",
+             arrows_, first_process_ + send.rank, ThreadOf(send), Micro((send.start + send.end) / 2));
       Begin();
-      Append("{{\"ph\":\"f\",\"bp\":\"e\",\"id\":{},\"name\":\"message\",\"cat\":\"message\",\"pid\":{},\"tid\":{},\"ts\":{}}}", arrows_,
-             first_process_ + e.rank, ThreadOf(e), Micro((e.start + e.end) / 2));
+      Append(
+          "{{\"ph\":\"f\",\"bp\":\"e\",\"id\":{},\"name\":\"message\",\"cat\":\"message\",\"pid\":{},\"tid\":{},\"ts\":"
+          "{}}}",
+          arrows_, first_process_ + e.rank, ThreadOf(e), Micro((e.start + e.end) / 2));
     }
   }
 
@@ -119,8 +132,10 @@ class Trace {
       auto& bytes = live[{e->rank, e->tier}];
       bytes[static_cast<size_t>(e->buffer_class)] = e->live_bytes;
       Begin();
-      Append("{{\"ph\":\"C\",\"name\":\"{} bytes\",\"pid\":{},\"ts\":{},\"args\":{{", penstock::Name(e->tier), first_process_ + e->rank, Micro(e->time));
-      for (int c = 0; c < kBufferClassCount; ++c) Append("{}\"{}\":{}", c == 0 ? "" : ",", kBufferClassNames[c], bytes[c]);
+      Append("{{\"ph\":\"C\",\"name\":\"{} bytes\",\"pid\":{},\"ts\":{},\"args\":{{", penstock::Name(e->tier),
+             first_process_ + e->rank, Micro(e->time));
+      for (int c = 0; c < kBufferClassCount; ++c)
+        Append("{}\"{}\":{}", c == 0 ? "" : ",", kBufferClassNames[c], bytes[c]);
       out_ += "}}";
     }
   }

@@ -37,8 +37,9 @@ StepMetrics FromJson(const Json& line) {
 std::string PrintMetrics(const StepMetrics& m) {
   std::string line = fmt::format("{{\"step\":{},\"loss\":{}", m.step, JsonNumber(m.loss));
   if (m.grad_norm) line += fmt::format(",\"grad_norm\":{}", JsonNumber(*m.grad_norm));
-  line += fmt::format(",\"lr\":{},\"tokens\":{},\"tokens_per_second\":{},\"seconds\":{},\"applied\":{}", JsonNumber(m.learning_rate),
-                      m.tokens, JsonNumber(m.tokens_per_second), JsonNumber(m.seconds), m.applied);
+  line += fmt::format(",\"lr\":{},\"tokens\":{},\"tokens_per_second\":{},\"seconds\":{},\"applied\":{}",
+                      JsonNumber(m.learning_rate), m.tokens, JsonNumber(m.tokens_per_second), JsonNumber(m.seconds),
+                      m.applied);
   if (!m.peak_bytes.empty()) {
     line += ",\"peak_bytes\":[";
     for (size_t r = 0; r < m.peak_bytes.size(); ++r) line += fmt::format("{}{}", r == 0 ? "" : ",", m.peak_bytes[r]);

@@ -16,15 +16,15 @@
 namespace penstock::report {
 
 struct StepMetrics {
-  int64_t step = 0;                      // 1, 2, ...
-  double loss = 0;                       // mean over the valid items of the step; not finite: null in the file
-  std::optional<double> grad_norm;       // before clipping; absent where the schedule has no check
+  int64_t step = 0;                 // 1, 2, ...
+  double loss = 0;                  // mean over the valid items of the step; not finite: null in the file
+  std::optional<double> grad_norm;  // before clipping; absent where the schedule has no check
   double learning_rate = 0;
-  int64_t tokens = 0;                    // valid ones of the step
+  int64_t tokens = 0;  // valid ones of the step
   double seconds = 0;
   double tokens_per_second = 0;
-  bool applied = true;                   // false: the update was skipped
-  std::vector<int64_t> peak_bytes;       // [rank], of the step; may be empty
+  bool applied = true;              // false: the update was skipped
+  std::vector<int64_t> peak_bytes;  // [rank], of the step; may be empty
 };
 
 // One line, without the line end.

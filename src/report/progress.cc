@@ -42,7 +42,8 @@ void Progress::Update(const StepMetrics& metrics) {
                              : metrics.step >= next_shown_step_ || now - last_shown_ >= kLineInterval;
   if (!edge && !due && metrics.applied) return;
   last_shown_ = now;
-  while (next_shown_step_ <= metrics.step) next_shown_step_ += std::max<int64_t>(1, (last_step_ - first_step_ + 1) / kLines);
+  while (next_shown_step_ <= metrics.step)
+    next_shown_step_ += std::max<int64_t>(1, (last_step_ - first_step_ + 1) / kLines);
   const std::string line = Line(metrics);
   if (!terminal_) {
     out_ << line << "\n" << std::flush;

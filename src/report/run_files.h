@@ -8,11 +8,11 @@
 
 namespace penstock::report {
 
-inline constexpr std::string_view kMetricsFile = "metrics.jsonl";                        // report/metrics.h
-inline constexpr std::string_view kScheduleFile = "schedule.txt";                        // schedule/text.h
-inline constexpr std::string_view kMeasuredTimelineFile = "timeline_measured.jsonl";     // report/timeline_io.h
-inline constexpr std::string_view kPredictedTimelineFile = "timeline_predicted.jsonl";   // report/timeline_io.h
-inline constexpr std::string_view kTraceFile = "trace.json";                             // report/chrome_trace.h
-inline constexpr std::string_view kDrawingFile = "timeline.svg";                         // report/svg.h
+inline constexpr std::string_view kMetricsFile = "metrics.jsonl";                       // report/metrics.h
+inline constexpr std::string_view kScheduleFile = "schedule.txt";                       // schedule/text.h
+inline constexpr std::string_view kMeasuredTimelineFile = "timeline_measured.jsonl";    // report/timeline_io.h
+inline constexpr std::string_view kPredictedTimelineFile = "timeline_predicted.jsonl";  // report/timeline_io.h
+inline constexpr std::string_view kTraceFile = "trace.json";                            // report/chrome_trace.h
+inline constexpr std::string_view kDrawingFile = "timeline.svg";                        // report/svg.h
 
 }  // namespace penstock::report

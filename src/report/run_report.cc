@@ -35,7 +35,8 @@ double Median(std::vector<double> values) {
 }
 
 double Sum(const std::vector<AvoidableWait>& waits) {
-  return std::accumulate(waits.begin(), waits.end(), 0.0, [](double sum, const AvoidableWait& w) { return sum + w.seconds; });
+  return std::accumulate(waits.begin(), waits.end(), 0.0,
+                         [](double sum, const AvoidableWait& w) { return sum + w.seconds; });
 }
 
 // The indices to show of `n` rows: all, or those with the largest value, in order.
@@ -62,8 +63,9 @@ class TextReport {
   std::string Run() {
     Line("run       {}", r_.directory);
     if (r_.schedule)
-      Line("schedule  {}: {} ranks, {} stages, {} micro-batches, {} actions", r_.schedule->name, r_.schedule->num_ranks(),
-           r_.schedule->num_stages(), r_.schedule->num_micro_batches(), r_.schedule->num_actions());
+      Line("schedule  {}: {} ranks, {} stages, {} micro-batches, {} actions", r_.schedule->name,
+           r_.schedule->num_ranks(), r_.schedule->num_stages(), r_.schedule->num_micro_batches(),
+           r_.schedule->num_actions());
     if (r_.loss) Loss(*r_.loss);
     const bool measured = r_.measured_times.has_value();
     const auto& times = measured ? r_.measured_times : r_.predicted_times;
@@ -84,13 +86,13 @@ class TextReport {
   }
 
   void Loss(const LossSummary& s) {
-    Line("loss      first {:.4f} (step {})   last {:.4f} (step {})   lowest {:.4f} (step {})", s.first.loss, s.first.step, s.last.loss,
-         s.last.step, s.lowest.loss, s.lowest.step);
+    Line("loss      first {:.4f} (step {})   last {:.4f} (step {})   lowest {:.4f} (step {})", s.first.loss,
+         s.first.step, s.last.loss, s.last.step, s.lowest.loss, s.lowest.step);
     std::vector<double> losses;
     for (const StepMetrics& m : r_.steps) losses.push_back(m.loss);
     if (losses.size() > 2) Line("          {}", Sparkline(losses, kSparkCells));
-    Line("speed     {} tokens/s, {} a step (median)   {} tokens in {}{}", FormatCount(s.tokens_per_second), FormatSeconds(s.seconds_per_step),
-         FormatCount(static_cast<double>(s.tokens)), FormatSeconds(s.seconds),
+    Line("speed     {} tokens/s, {} a step (median)   {} tokens in {}{}", FormatCount(s.tokens_per_second),
+         FormatSeconds(s.seconds_per_step), FormatCount(static_cast<double>(s.tokens)), FormatSeconds(s.seconds),
          s.skipped_updates > 0 ? fmt::format("   {} updates skipped", s.skipped_updates) : "");
     if (!s.last.peak_bytes.empty() && !(r_.measured_times && !r_.measured_times->memory.empty())) {
       std::vector<int64_t> peak;
@@ -107,11 +109,13 @@ class TextReport {
 
   void Times(const Breakdown& b, const Timeline& timeline) {
     Line("");
-    Line("timeline  {} {} of {} ranks, {} in all ({})   bubble {:.1f} %", b.steps, b.steps == 1 ? "step" : "steps", b.ranks.size(),
-         FormatSeconds(b.makespan), ProvenanceOf(timeline), 100 * b.bubble_fraction);
+    Line("timeline  {} {} of {} ranks, {} in all ({})   bubble {:.1f} %", b.steps, b.steps == 1 ? "step" : "steps",
+         b.ranks.size(), FormatSeconds(b.makespan), ProvenanceOf(timeline), 100 * b.bubble_fraction);
     if (r_.measured_times && r_.predicted_times) {
-      const double measured = r_.measured_times->makespan / static_cast<double>(std::max<int64_t>(1, r_.measured_times->steps));
-      const double predicted = r_.predicted_times->makespan / static_cast<double>(std::max<int64_t>(1, r_.predicted_times->steps));
+      const double measured =
+          r_.measured_times->makespan / static_cast<double>(std::max<int64_t>(1, r_.measured_times->steps));
+      const double predicted =
+          r_.predicted_times->makespan / static_cast<double>(std::max<int64_t>(1, r_.predicted_times->steps));
       Line("          predicted ({}): {} a step, measured {} ({:+.1f} %); bubble {:.1f} %", ProvenanceOf(*r_.predicted),
            FormatSeconds(predicted), FormatSeconds(measured), predicted > 0 ? 100 * (measured / predicted - 1) : 0.0,
            100 * r_.predicted_times->bubble_fraction);
@@ -145,7 +149,8 @@ class TextReport {
     std::sort(classes.rbegin(), classes.rend());
     std::string text = fmt::format("{:>10} (", FormatBytes(m.bytes));
     for (size_t i = 0; i < std::min<size_t>(3, classes.size()); ++i)
-      text += fmt::format("{}{} {}", i == 0 ? "" : ", ", kBufferClassNames[classes[i].second], FormatBytes(classes[i].first));
+      text += fmt::format("{}{} {}", i == 0 ? "" : ", ", kBufferClassNames[classes[i].second],
+                          FormatBytes(classes[i].first));
     return text + (classes.size() > 3 ? ", ...)" : ")");
   }
 
@@ -156,15 +161,20 @@ class TextReport {
       double StageTimes::*time;
     };
     std::vector<Column> columns;
-    for (const Column& c : {Column{"forward", &StageTimes::forward}, {"recompute", &StageTimes::recompute}, {"backward", &StageTimes::backward},
-                            {"b. input", &StageTimes::backward_input}, {"b. weight", &StageTimes::backward_weight}})
-      if (std::any_of(b.stages.begin(), b.stages.end(), [&](const StageTimes& t) { return t.*c.time > 0; })) columns.push_back(c);
+    for (const Column& c : {Column{"forward", &StageTimes::forward},
+                            {"recompute", &StageTimes::recompute},
+                            {"backward", &StageTimes::backward},
+                            {"b. input", &StageTimes::backward_input},
+                            {"b. weight", &StageTimes::backward_weight}})
+      if (std::any_of(b.stages.begin(), b.stages.end(), [&](const StageTimes& t) { return t.*c.time > 0; }))
+        columns.push_back(c);
     Line("");
     std::string head = "stage (mean)";
     for (const Column& c : columns) head += fmt::format("  {:>10}", c.name);
     Line("{}", head);
     const auto rows = Shown(b.stages.size(), kMaxStageRows, [&](size_t s) {
-      return std::accumulate(columns.begin(), columns.end(), 0.0, [&](double sum, const Column& c) { return sum + b.stages[s].*c.time; });
+      return std::accumulate(columns.begin(), columns.end(), 0.0,
+                             [&](double sum, const Column& c) { return sum + b.stages[s].*c.time; });
     });
     for (const size_t s : rows) {
       std::string line = fmt::format("{:>12}", s);
@@ -179,7 +189,8 @@ class TextReport {
     Line("{:<28}{:>8}{:>12}{:>12}", "action", "count", "time", "bytes");
     for (size_t i = 0; i < std::min(b.kinds.size(), kMaxKindRows); ++i) {
       const KindTimes& k = b.kinds[i];
-      Line("{:<28}{:>8}{:>12}{:>12}", k.name, k.count, FormatSeconds(k.seconds), k.bytes > 0 ? FormatBytes(k.bytes) : "");
+      Line("{:<28}{:>8}{:>12}{:>12}", k.name, k.count, FormatSeconds(k.seconds),
+           k.bytes > 0 ? FormatBytes(k.bytes) : "");
     }
     if (b.kinds.size() > kMaxKindRows) Line("and {} kinds that took less", b.kinds.size() - kMaxKindRows);
   }
@@ -193,7 +204,8 @@ class TextReport {
          total > 0 ? 100 * all / total : 0.0);
     for (size_t i = 0; i < std::min(r_.avoidable.size(), kMaxWaitRows); ++i) {
       const auto& e = timeline.events[r_.avoidable[i].event];
-      Line("  {:>9}  {} on rank {}, step {}", FormatSeconds(r_.avoidable[i].seconds), ToString(e.action.key), e.rank, e.step);
+      Line("  {:>9}  {} on rank {}, step {}", FormatSeconds(r_.avoidable[i].seconds), ToString(e.action.key), e.rank,
+           e.step);
     }
   }
 
@@ -204,23 +216,31 @@ class TextReport {
 Json ToJson(const StepMetrics& m) { return Json::parse(PrintMetrics(m)); }
 
 Json ToJson(const Breakdown& b, const Timeline& timeline) {
-  Json j = {{"steps", b.steps}, {"makespan", b.makespan}, {"bubble_fraction", b.bubble_fraction}, {"provenance", ProvenanceOf(timeline)}};
+  Json j = {{"steps", b.steps},
+            {"makespan", b.makespan},
+            {"bubble_fraction", b.bubble_fraction},
+            {"provenance", ProvenanceOf(timeline)}};
   j["ranks"] = Json::array();
   for (size_t r = 0; r < b.ranks.size(); ++r) {
     Json rank = {{"busy", b.ranks[r].busy}, {"wait", b.ranks[r].wait}, {"other", b.ranks[r].other}};
     if (!b.memory.empty()) {
       rank["peak_bytes"] = b.memory[r].bytes;
       for (int c = 0; c < kBufferClassCount; ++c)
-        if (b.memory[r].by_class[c] > 0) rank["peak_by_class"][std::string(kBufferClassNames[c])] = b.memory[r].by_class[c];
+        if (b.memory[r].by_class[c] > 0)
+          rank["peak_by_class"][std::string(kBufferClassNames[c])] = b.memory[r].by_class[c];
     }
     j["ranks"].push_back(std::move(rank));
   }
   j["kinds"] = Json::array();
-  for (const KindTimes& k : b.kinds) j["kinds"].push_back({{"name", k.name}, {"count", k.count}, {"seconds", k.seconds}, {"bytes", k.bytes}});
+  for (const KindTimes& k : b.kinds)
+    j["kinds"].push_back({{"name", k.name}, {"count", k.count}, {"seconds", k.seconds}, {"bytes", k.bytes}});
   j["stages"] = Json::array();
   for (const StageTimes& s : b.stages)
-    j["stages"].push_back({{"forward", s.forward}, {"recompute", s.recompute}, {"backward", s.backward},
-                           {"backward_input", s.backward_input}, {"backward_weight", s.backward_weight}});
+    j["stages"].push_back({{"forward", s.forward},
+                           {"recompute", s.recompute},
+                           {"backward", s.backward},
+                           {"backward_input", s.backward_input},
+                           {"backward_weight", s.backward_weight}});
   return j;
 }
 
@@ -279,10 +299,15 @@ std::string RunReport::ToText() const { return TextReport(*this).Run(); }
 std::string RunReport::ToJson() const {
   Json j = {{"directory", directory}};
   if (schedule)
-    j["schedule"] = {{"name", schedule->name}, {"ranks", schedule->num_ranks()}, {"stages", schedule->num_stages()},
-                     {"micro_batches", schedule->num_micro_batches()}, {"actions", schedule->num_actions()}};
+    j["schedule"] = {{"name", schedule->name},
+                     {"ranks", schedule->num_ranks()},
+                     {"stages", schedule->num_stages()},
+                     {"micro_batches", schedule->num_micro_batches()},
+                     {"actions", schedule->num_actions()}};
   if (loss) {
-    j["loss"] = {{"first", report::ToJson(loss->first)}, {"last", report::ToJson(loss->last)}, {"lowest", report::ToJson(loss->lowest)}};
+    j["loss"] = {{"first", report::ToJson(loss->first)},
+                 {"last", report::ToJson(loss->last)},
+                 {"lowest", report::ToJson(loss->lowest)}};
     j["skipped_updates"] = loss->skipped_updates;
     j["steps"] = steps.size();
     j["tokens"] = loss->tokens;
@@ -311,11 +336,14 @@ RunReport ReadRun(const std::string& directory, FileSystem& files) {
   const bool measured = files.Exists(path(kMeasuredTimelineFile));
   const bool predicted = files.Exists(path(kPredictedTimelineFile));
   if (!metrics && !measured && !predicted)
-    throw UserError("'{}' is not the directory of a run: it has none of {}, {} and {}; give the 'run.dir' of the run's configuration",
-                    directory, kMetricsFile, kMeasuredTimelineFile, kPredictedTimelineFile);
+    throw UserError(
+        "'{}' is not the directory of a run: it has none of {}, {} and {}; give the 'run.dir' of the run's "
+        "configuration",
+        directory, kMetricsFile, kMeasuredTimelineFile, kPredictedTimelineFile);
   r.steps = ReadMetrics(path(kMetricsFile), files);
   if (!r.steps.empty()) r.loss = Summarise(r.steps);
-  if (files.Exists(path(kScheduleFile))) r.schedule = schedule::ParseSchedule(ReadFile(path(kScheduleFile), files), path(kScheduleFile));
+  if (files.Exists(path(kScheduleFile)))
+    r.schedule = schedule::ParseSchedule(ReadFile(path(kScheduleFile), files), path(kScheduleFile));
   if (measured) {
     r.measured = LoadTimeline(path(kMeasuredTimelineFile), files);
     r.measured_times = Analyse(*r.measured);

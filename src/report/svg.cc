@@ -85,7 +85,8 @@ class Drawing {
       end_ = first ? e.end : std::max(end_, e.end);
       first = false;
       const double work = e.end - e.start - e.waited;
-      if (schedule::IsComputeKind(e.action.key.kind) && work > 0) shortest = shortest == 0 ? work : std::min(shortest, work);
+      if (schedule::IsComputeKind(e.action.key.kind) && work > 0)
+        shortest = shortest == 0 ? work : std::min(shortest, work);
       NoteStage(e);
     }
     // Wide enough for the numbers in the shortest box, no wider than asked for.
@@ -98,15 +99,20 @@ class Drawing {
 
   std::string Draw() {
     const double width = kLeft + plot_ + kRight;
-    Append("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{:.0f}\" height=\"{:.0f}\" viewBox=\"0 0 {:.0f} {:.0f}\" "
-           "font-family=\"Helvetica, Arial, sans-serif\">\n", width, height_, width, height_);
-    Append("<style>.b{{stroke:#fff;stroke-width:.6}}.n{{font-size:11px;text-anchor:middle;pointer-events:none}}"
-           ".l{{font-size:12px}}.g{{stroke:#ddd}}</style>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n");
+    Append(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{:.0f}\" height=\"{:.0f}\" viewBox=\"0 0 {:.0f} {:.0f}\" "
+        "font-family=\"Helvetica, Arial, sans-serif\">\n",
+        width, height_, width, height_);
+    Append(
+        "<style>.b{{stroke:#fff;stroke-width:.6}}.n{{font-size:11px;text-anchor:middle;pointer-events:none}}"
+        ".l{{font-size:12px}}.g{{stroke:#ddd}}</style>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n");
     Head();
     Axis();
     for (int32_t r = 0; r < shown_.num_ranks; ++r) {
-      Append("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{}\" fill=\"#f4f4f4\"/>", kLeft, Y(r), plot_, kBox);
-      Append("<text class=\"l\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">rank {}</text>\n", kLeft - 8, Y(r) + 15, r);
+      Append("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{}\" fill=\"#f4f4f4\"/>", kLeft, Y(r), plot_,
+             kBox);
+      Append("<text class=\"l\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">rank {}</text>\n", kLeft - 8, Y(r) + 15,
+             r);
     }
     for (const Event& e : shown_.events) Box(e);
     for (auto& [lane, run] : open_) Flush(run);
@@ -142,9 +148,11 @@ class Drawing {
     for (const Event& e : shown_.events) provenance.insert(e.provenance);
     std::string how;
     for (const auto p : provenance) how += fmt::format("{}{}", how.empty() ? "" : ", ", Name(p));
-    Append("<text x=\"{:.1f}\" y=\"22\" font-size=\"15\" font-weight=\"bold\">{}</text>\n", kLeft, Escape(shown_.title));
-    Append("<text class=\"l\" x=\"{:.1f}\" y=\"40\" fill=\"#444\">{} ranks · {} {} · bubble {:.1f} %{}{}</text>\n", kLeft,
-           shown_.num_ranks, options_.seconds ? "" : "makespan", Time(b.makespan), 100 * b.bubble_fraction, how.empty() ? "" : " · ", how);
+    Append("<text x=\"{:.1f}\" y=\"22\" font-size=\"15\" font-weight=\"bold\">{}</text>\n", kLeft,
+           Escape(shown_.title));
+    Append("<text class=\"l\" x=\"{:.1f}\" y=\"40\" fill=\"#444\">{} ranks · {} {} · bubble {:.1f} %{}{}</text>\n",
+           kLeft, shown_.num_ranks, options_.seconds ? "" : "makespan", Time(b.makespan), 100 * b.bubble_fraction,
+           how.empty() ? "" : " · ", how);
   }
 
   void Axis() {
@@ -154,9 +162,10 @@ class Drawing {
     const double step = NiceStep(span, std::max(2.0, plot_ / 90));
     for (int i = 0; i * step <= span * 1.0001; ++i) {
       const double x = X(start_ + i * step);
-      Append("<line class=\"g\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.1f}\" y2=\"{2:.1f}\"/>", x, kTop - 4, bottom + 2);
-      Append("<text class=\"l\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" fill=\"#444\">{}</text>\n", x, bottom + 18,
-             i == 0 ? "0" : Time(i * step));
+      Append("<line class=\"g\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.1f}\" y2=\"{2:.1f}\"/>", x, kTop - 4,
+             bottom + 2);
+      Append("<text class=\"l\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" fill=\"#444\">{}</text>\n", x,
+             bottom + 18, i == 0 ? "0" : Time(i * step));
     }
   }
 
@@ -189,8 +198,8 @@ class Drawing {
     Append("<g><title>{}, rank {}: {} to {}{}{}</title>", Escape(ToString(e.action)), e.rank, Time(e.start - start_),
            Time(e.end - start_), e.waited > 0 ? ", of which waited " + Time(e.waited) : "",
            e.bytes > 0 ? ", " + FormatBytes(e.bytes) : "");
-    Append("<rect class=\"b\" x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{}\" fill=\"{}\"/>", x, y, end - x, height,
-           Darker(ColourOf(e.action.key.kind), 0.28 * Shade(e)));
+    Append("<rect class=\"b\" x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{}\" fill=\"{}\"/>", x, y, end - x,
+           height, Darker(ColourOf(e.action.key.kind), 0.28 * Shade(e)));
     const std::string number = e.action.key.micro_batch >= 0 ? fmt::format("{}", e.action.key.micro_batch) : "";
     if (compute && !number.empty() && end - x >= kDigitWidth * static_cast<double>(number.size()) + 2)
       Append("<text class=\"n\" x=\"{:.2f}\" y=\"{:.1f}\">{}</text>", (x + end) / 2, y + 15, number);
@@ -210,12 +219,15 @@ class Drawing {
     for (int k = 0; k < schedule::kKindCount; ++k) {
       if (!kinds_[k]) continue;
       const std::string_view name = Name(static_cast<Kind>(k));
-      Append("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"14\" height=\"14\" fill=\"{}\"/>", x, y, ColourOf(static_cast<Kind>(k)));
+      Append("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"14\" height=\"14\" fill=\"{}\"/>", x, y,
+             ColourOf(static_cast<Kind>(k)));
       Append("<text class=\"l\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", x + 19, y + 12, name);
       x += 34 + 6.6 * static_cast<double>(name.size());
     }
-    const bool shaded = std::any_of(stages_.begin(), stages_.end(), [](const auto& entry) { return entry.second.size() > 1; });
-    if (shaded) Append("<text class=\"l\" x=\"{:.1f}\" y=\"{:.1f}\" fill=\"#444\">darker: later stage</text>\n", x, y + 12);
+    const bool shaded =
+        std::any_of(stages_.begin(), stages_.end(), [](const auto& entry) { return entry.second.size() > 1; });
+    if (shaded)
+      Append("<text class=\"l\" x=\"{:.1f}\" y=\"{:.1f}\" fill=\"#444\">darker: later stage</text>\n", x, y + 12);
   }
 
   const SvgOptions& options_;

@@ -14,8 +14,8 @@
 namespace penstock::report {
 
 struct SvgOptions {
-  double width = 1200;           // pixels, at most; short schedules are narrower
-  bool seconds = true;           // false: the unit of time is that of the costs, and the axis has plain numbers
+  double width = 1200;               // pixels, at most; short schedules are narrower
+  bool seconds = true;               // false: the unit of time is that of the costs, and the axis has plain numbers
   std::optional<int32_t> step = {};  // only this step; else all
 };
 

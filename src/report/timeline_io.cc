@@ -32,7 +32,8 @@ constexpr std::array<std::string_view, 4> kProvenanceNames = {"measured", "predi
 class Writer {
  public:
   void Head(const Timeline& t) {
-    Append("{{\"magic\":\"{}\",\"version\":{},\"title\":{},\"num_ranks\":{}}}\n", kMagic, kVersion, JsonString(t.title), t.num_ranks);
+    Append("{{\"magic\":\"{}\",\"version\":{},\"title\":{},\"num_ranks\":{}}}\n", kMagic, kVersion, JsonString(t.title),
+           t.num_ranks);
   }
   void Write(const Event& e) {
     const schedule::Key& k = e.action.key;
@@ -92,7 +93,8 @@ class Reader {
       else
         t.events.push_back(OneEvent(t));
     }
-    if (!seen_head_) Fail("there is nothing in it; a timeline starts with {\"magic\":\"penstock timeline\",\"version\":1, ...}");
+    if (!seen_head_)
+      Fail("there is nothing in it; a timeline starts with {\"magic\":\"penstock timeline\",\"version\":1, ...}");
     return t;
   }
 
@@ -107,7 +109,8 @@ class Reader {
       Fail(fmt::format("'{}' is missing", name));
     }
     // Above 2^63 - 1 the library keeps it as unsigned.
-    const bool fits = it->is_number_integer() && (!it->is_number_unsigned() || it->get<uint64_t>() <= uint64_t{INT64_MAX});
+    const bool fits =
+        it->is_number_integer() && (!it->is_number_unsigned() || it->get<uint64_t>() <= uint64_t{INT64_MAX});
     if (!fits || it->get<int64_t>() < low || it->get<int64_t>() > high)
       Fail(fmt::format("'{}' is not an integer in {}..{}", name, low, high));
     return it->get<int64_t>();
@@ -128,11 +131,13 @@ class Reader {
     const std::string word = Text(name);
     for (size_t i = 0; i < names.size(); ++i)
       if (names[i] == word) return static_cast<int>(i);
-    Fail(fmt::format("{} is no {}{}", JsonString(word.substr(0, 40)), name, DidYouMean(word.substr(0, 40), {names.begin(), names.end()})));
+    Fail(fmt::format("{} is no {}{}", JsonString(word.substr(0, 40)), name,
+                     DidYouMean(word.substr(0, 40), {names.begin(), names.end()})));
   }
 
   void Head(Timeline& t) {
-    if (line_.value("magic", Json()) != kMagic) Fail("this is not a timeline: its first line has no \"magic\":\"penstock timeline\"");
+    if (line_.value("magic", Json()) != kMagic)
+      Fail("this is not a timeline: its first line has no \"magic\":\"penstock timeline\"");
     if (const int64_t version = Integer("version", 1, INT32_MAX); version != kVersion)
       Fail(fmt::format("timeline format version {}; this build reads version {}", version, kVersion));
     t.title = Text("title");
@@ -198,7 +203,8 @@ std::string PrintTimeline(const Timeline& timeline) {
   Writer writer;
   writer.Head(timeline);
   for (const Event& e : timeline.events) {
-    PENSTOCK_CHECK(std::isfinite(e.start) && std::isfinite(e.end) && std::isfinite(e.waited), "an event without a time");
+    PENSTOCK_CHECK(std::isfinite(e.start) && std::isfinite(e.end) && std::isfinite(e.waited),
+                   "an event without a time");
     writer.Write(e);
   }
   for (const MemoryEvent& e : timeline.memory) {

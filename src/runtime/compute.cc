@@ -92,8 +92,8 @@ void RunEmptyForward(ExecutionContext& context, int stage, int m) {
 // The gradient sums of one use: created when the first micro-batch arrives.
 optim::PartialSums& SumsOf(ExecutionContext& context, schedule::UseRef use, int parameter) {
   const model::ModelUnit& unit = context.job.units[use.unit];
-  Buffer& buffer = context.buffers.Obtain(schedule::GradientBuffer(
-      context.schedule.holders.units[use.unit].unit, static_cast<int16_t>(use.use)));
+  Buffer& buffer = context.buffers.Obtain(
+      schedule::GradientBuffer(context.schedule.holders.units[use.unit].unit, static_cast<int16_t>(use.use)));
   if (buffer.sums.empty()) {
     const auto mode = context.job.reproducible ? optim::PartialSums::Mode::tree : optim::PartialSums::Mode::running;
     for (size_t i = 0; i < unit.parameters.size(); ++i)
@@ -137,13 +137,16 @@ void AddAbsentLeaves(ExecutionContext& context, int stage, int m) {
 std::vector<at::Tensor> OutputGradients(ExecutionContext& context, int stage, int m, const SavedStage& saved) {
   if (context.schedule.graph.is_last(stage)) {
     // R10: float(1 / N); in fp64 runs the fp64 quotient, since rounding it to float would cost seven digits.
-    const double scale = context.binding.valid_tokens == 0 ? 0.0 : 1.0 / static_cast<double>(context.binding.valid_tokens);
-    const double value = context.job.precision == model::Precision::fp64 ? scale : static_cast<double>(static_cast<float>(scale));
+    const double scale =
+        context.binding.valid_tokens == 0 ? 0.0 : 1.0 / static_cast<double>(context.binding.valid_tokens);
+    const double value =
+        context.job.precision == model::Precision::fp64 ? scale : static_cast<double>(static_cast<float>(scale));
     return {at::full({}, value, saved.outputs[0].options().requires_grad(false))};
   }
   std::vector<at::Tensor> total;
   for (const int e : context.schedule.graph.outputs(stage)) {
-    const std::vector<at::Tensor>& part = context.buffers.At(schedule::BoundaryGradient(context.schedule, e, m)).tensors;
+    const std::vector<at::Tensor>& part =
+        context.buffers.At(schedule::BoundaryGradient(context.schedule, e, m)).tensors;
     if (total.empty()) {
       total = part;
     } else {

@@ -45,8 +45,8 @@ Environment DescribeEnvironment(int intra_op_threads) {
 }
 
 std::string Environment::Fingerprint() const {
-  return fmt::format("libtorch {} {}, {}{} thread{} per rank, build {}", libtorch, capability, blas_settings, intra_op_threads,
-                     intra_op_threads == 1 ? "" : "s", Hash(build).Hex().substr(0, 8));
+  return fmt::format("libtorch {} {}, {}{} thread{} per rank, build {}", libtorch, capability, blas_settings,
+                     intra_op_threads, intra_op_threads == 1 ? "" : "s", Hash(build).Hex().substr(0, 8));
 }
 
 }  // namespace penstock::runtime

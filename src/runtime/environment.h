@@ -13,11 +13,11 @@ namespace penstock::runtime {
 void PrepareProcess(bool reproducible);
 
 struct Environment {
-  std::string libtorch;        // version
-  std::string build;           // libtorch's own description of its build: BLAS, oneDNN, compiler
-  std::string capability;      // kernels in use: "AVX2"
-  std::string blas_settings;   // MKL_CBWR, ONEDNN_MAX_CPU_ISA, ATEN_CPU_CAPABILITY as set
-  int intra_op_threads = 1;    // per rank
+  std::string libtorch;       // version
+  std::string build;          // libtorch's own description of its build: BLAS, oneDNN, compiler
+  std::string capability;     // kernels in use: "AVX2"
+  std::string blas_settings;  // MKL_CBWR, ONEDNN_MAX_CPU_ISA, ATEN_CPU_CAPABILITY as set
+  int intra_op_threads = 1;   // per rank
   // Short text of all of it: equal text, equal bits.
   std::string Fingerprint() const;
 };

@@ -12,7 +12,9 @@ using schedule::Access;
 using schedule::Action;
 using schedule::Kind;
 
-double Seconds(Clock::time_point from, Clock::time_point to) { return std::chrono::duration<double>(to - from).count(); }
+double Seconds(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
 
 int64_t MessageBytes(const Buffer* buffer) {
   int64_t bytes = 0;
@@ -54,8 +56,8 @@ const Executor::Prepared& Executor::Prepare(const schedule::Schedule& s) {
         const schedule::ActionRef source = s.edges[e];
         // Inside a rank program order is enough: compute is synchronous, and what is in flight settles by its buffers.
         if (source.rank == r || (source.rank != rank && r != rank)) continue;
-        const comm::Group pair = communicator_.CreateGroup({std::min(r, source.rank), std::max(r, source.rank)},
-                                                           fmt::format("edge {}", e));
+        const comm::Group pair =
+            communicator_.CreateGroup({std::min(r, source.rank), std::max(r, source.rank)}, fmt::format("edge {}", e));
         if (source.rank == rank) p.signals_after[source.index].push_back(pair);
         if (r == rank) p.waits_before[static_cast<int>(i)].push_back(pair);
       }
@@ -72,12 +74,18 @@ const Executor::Prepared& Executor::Prepare(const schedule::Schedule& s) {
 
 void Executor::Dispatch(ExecutionContext& context, const Prepared& prepared, const Action& action) {
   switch (action.key.kind) {
-    case Kind::forward: return RunForward(context, action);
-    case Kind::recompute: return RunRecompute(context, action);
-    case Kind::backward: return RunBackward(context, action, /*defer=*/false);
-    case Kind::backward_input: return RunBackward(context, action, /*defer=*/true);
-    case Kind::backward_weight: return RunBackwardWeight(context, action);
-    case Kind::update: return RunUpdate(context, action);
+    case Kind::forward:
+      return RunForward(context, action);
+    case Kind::recompute:
+      return RunRecompute(context, action);
+    case Kind::backward:
+      return RunBackward(context, action, /*defer=*/false);
+    case Kind::backward_input:
+      return RunBackward(context, action, /*defer=*/true);
+    case Kind::backward_weight:
+      return RunBackwardWeight(context, action);
+    case Kind::update:
+      return RunUpdate(context, action);
     case Kind::check:
     case Kind::task:
     case Kind::send:
@@ -121,7 +129,8 @@ StepResult Executor::RunStep(const schedule::Schedule& s, const StepBinding& bin
     }
     const Clock::time_point ready = Clock::now();
     int64_t bytes = 0;
-    if (events != nullptr && action.key.kind == Kind::send) bytes = MessageBytes(buffers_.Find(prepared.effects[i][0].buffer));
+    if (events != nullptr && action.key.kind == Kind::send)
+      bytes = MessageBytes(buffers_.Find(prepared.effects[i][0].buffer));
 
     // A guarded action whose predicate is false still frees what it would have freed.
     PENSTOCK_CHECK(action.guard < 0 || (action.guard < static_cast<int>(predicates.size()) && predicates[action.guard]),

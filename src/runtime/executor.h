@@ -2,8 +2,8 @@
 //
 // Runs the list of one rank: a generic interpreter with a handler per kind and per operator, no schedule-specific
 // code. Before an action runs, everything in flight in the buffers its effects name is waited for (its hazards);
-// messages and collectives are posted, and completed when somebody needs them. With Job::serial each action also waits for its own
-// completion, which is the reference semantics; both give the same bits.
+// messages and collectives are posted, and completed when somebody needs them. With Job::serial each action also waits
+// for its own completion, which is the reference semantics; both give the same bits.
 //
 // Threads: one Executor per rank thread; the Job is shared.
 // Errors:  what the communicator throws; InternalError when the schedule does not fit the job.
@@ -29,18 +29,18 @@ namespace penstock::runtime {
 // What `check` found; the same on every rank.
 struct Verdict {
   bool finite = true;
-  double norm = 0;          // of the gradient of the mean loss, before clipping
+  double norm = 0;  // of the gradient of the mean loss, before clipping
   float clip_factor = 1.0f;
   double loss = 0;          // mean over the valid tokens of the step
   std::string first_fault;  // the first non-finite loss or gradient, in words; empty when finite
 };
 
 struct StepResult {
-  bool checked = false;     // the schedule has a check, so `verdict` is meaningful
+  bool checked = false;  // the schedule has a check, so `verdict` is meaningful
   Verdict verdict;
-  bool applied = false;     // the update ran
+  bool applied = false;  // the update ran
   double learning_rate = 0;
-  double seconds = 0;       // of this rank, first action to last
+  double seconds = 0;  // of this rank, first action to last
 };
 
 // Everything a handler may touch.
@@ -85,8 +85,7 @@ class Executor {
 
   // Runs one step. `timeline` may be null; events are appended with times since `origin`.
   StepResult RunStep(const schedule::Schedule& schedule, const StepBinding& binding,
-                     std::vector<schedule::Event>* events = nullptr,
-                     std::chrono::steady_clock::time_point origin = {});
+                     std::vector<schedule::Event>* events = nullptr, std::chrono::steady_clock::time_point origin = {});
 
  private:
   // What is derived once from a schedule.
@@ -94,8 +93,8 @@ class Executor {
     std::vector<comm::Group> groups;
     std::vector<std::vector<schedule::Effect>> effects;  // [action]
     // Explicit edges between ranks: one-way signals, over groups of two so that they do not mix with messages.
-    std::map<int, std::vector<comm::Group>> signals_after;   // by action: this rank signals
-    std::map<int, std::vector<comm::Group>> waits_before;    // by action: this rank waits
+    std::map<int, std::vector<comm::Group>> signals_after;                       // by action: this rank signals
+    std::map<int, std::vector<comm::Group>> waits_before;                        // by action: this rank waits
     std::vector<void (*)(ExecutionContext&, const schedule::Action&)> handlers;  // [operator id]
   };
   const Prepared& Prepare(const schedule::Schedule& schedule);

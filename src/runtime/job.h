@@ -39,7 +39,7 @@ struct Job {
   bool reproducible = false;  // canonical tree (docs/numerics.md); else running sums
   bool serial = false;        // every action waits for its own completion: the reference semantics
   optim::OptimizerConfig optimizer;
-  int64_t total_updates = 1;  // where a cosine ends
+  int64_t total_updates = 1;     // where a cosine ends
   Observer* observer = nullptr;  // not owned; sees gradients as they are made
   // Fault seam of tests: what the loss of a micro-batch is taken for.
   std::function<double(int64_t step, int micro_batch, double loss_sum)> loss_fault;
@@ -52,10 +52,10 @@ struct MicroBatchSize {
   int64_t valid_tokens = 0;  // labels that count
 };
 struct StepBinding {
-  int64_t step = 0;                    // 0-based
-  int64_t applied_updates = 0;         // before this step
+  int64_t step = 0;             // 0-based
+  int64_t applied_updates = 0;  // before this step
   std::vector<MicroBatchSize> micro_batches;
-  int64_t valid_tokens = 0;            // of the whole step: the N of the loss
+  int64_t valid_tokens = 0;  // of the whole step: the N of the loss
   // The micro-batch itself; called by the ranks that need it, from several threads at once.
   std::function<nn::MicroBatchInputs(int micro_batch)> materialize;
 };

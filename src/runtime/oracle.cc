@@ -94,7 +94,8 @@ class PlainLoop final : public Oracle {
     }
     OracleStep step;
     double loss_sum = 0;
-    TreeSum(losses, 0, micro_batches, [&](int32_t j) { return binding.micro_batches[j].samples == 0; }, loss_sum);
+    TreeSum(
+        losses, 0, micro_batches, [&](int32_t j) { return binding.micro_batches[j].samples == 0; }, loss_sum);
     step.loss = binding.valid_tokens == 0 ? 0.0 : loss_sum / static_cast<double>(binding.valid_tokens);
     step.norm = optim::FinishNorm(norms, kind);
     step.clip_factor = optim::ClipFactor(step.norm, job_.optimizer.clip);
@@ -129,11 +130,12 @@ class WholeBatch final : public Oracle {
     whole.labels = at::cat(labels);
     std::vector<at::Tensor> leaves;
     for (const at::Tensor& p : parameters_) leaves.push_back(p.detach().clone().requires_grad_(true));
-    const at::Tensor loss = Loss(whole, binding.step, [&](size_t l) {
-                              std::vector<at::Tensor> used;
-                              for (const int p : job_.spec.layers[l].parameters) used.push_back(leaves[p]);
-                              return used;
-                            }) /
+    const at::Tensor loss = Loss(whole, binding.step,
+                                 [&](size_t l) {
+                                   std::vector<at::Tensor> used;
+                                   for (const int p : job_.spec.layers[l].parameters) used.push_back(leaves[p]);
+                                   return used;
+                                 }) /
                             static_cast<double>(binding.valid_tokens);
     torch::autograd::backward({loss});
     OracleStep step;
@@ -155,7 +157,8 @@ class WholeBatch final : public Oracle {
 
 }  // namespace
 
-Oracle::Oracle(const Job& job) : job_(job), layers_(nn::BuildLayers(job.spec, 0, static_cast<int>(job.spec.layers.size()))) {
+Oracle::Oracle(const Job& job)
+    : job_(job), layers_(nn::BuildLayers(job.spec, 0, static_cast<int>(job.spec.layers.size()))) {
   const optim::Optimizer& optimizer = Registry<optim::Optimizer>::Find(job.optimizer.name);
   for (const model::ParameterSpec& parameter : job.spec.parameters) {
     parameters_.push_back(nn::InitialParameter(parameter, job.seed, job.precision));

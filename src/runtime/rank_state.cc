@@ -9,7 +9,9 @@
 namespace penstock::runtime {
 namespace {
 
-bool Contains(const std::vector<int32_t>& ranks, int rank) { return std::binary_search(ranks.begin(), ranks.end(), rank); }
+bool Contains(const std::vector<int32_t>& ranks, int rank) {
+  return std::binary_search(ranks.begin(), ranks.end(), rank);
+}
 
 }  // namespace
 

@@ -18,13 +18,11 @@ using checkpoint::TensorSpec;
 // Tags of what happens between steps: op 0xffff is no operator's id.
 constexpr uint64_t kBetweenSteps = uint64_t{0xffff} << 48;
 
-
 // The lowest rank that holds each parameter.
 std::vector<int> FirstHolders(const Job& job, const schedule::Schedule& schedule) {
   std::vector<int> first(job.spec.parameters.size(), -1);
   for (size_t u = 0; u < job.units.size(); ++u)
-    for (const int p : job.units[u].parameters)
-      first[p] = schedule.groups[schedule.holders.units[u].group].front();
+    for (const int p : job.units[u].parameters) first[p] = schedule.groups[schedule.holders.units[u].group].front();
   return first;
 }
 
@@ -49,14 +47,16 @@ at::Tensor BringToRoot(comm::Communicator& communicator, int owner, uint64_t ite
 }
 
 // Sources over the ranks' states. fetch must be called for every index in order on every rank.
-TensorSource ModelSource(const Job& job, const schedule::Schedule& schedule, comm::Communicator& communicator, RankState& state) {
+TensorSource ModelSource(const Job& job, const schedule::Schedule& schedule, comm::Communicator& communicator,
+                         RankState& state) {
   const std::vector<int> first = FirstHolders(job, schedule);
   return {ModelTensors(job), [&communicator, &state, first](int i) {
             return BringToRoot(communicator, first[i], static_cast<uint64_t>(i), state.parameter(i));
           }};
 }
 
-TensorSource OptimizerSource(const Job& job, const schedule::Schedule& schedule, comm::Communicator& communicator, RankState& state) {
+TensorSource OptimizerSource(const Job& job, const schedule::Schedule& schedule, comm::Communicator& communicator,
+                             RankState& state) {
   const std::vector<int> first = FirstHolders(job, schedule);
   const int per = StatesPerParameter(job);
   return {OptimizerTensors(job), [&communicator, &state, first, per, &job](int i) {
@@ -89,7 +89,8 @@ void LoadState(const Job& job, const checkpoint::Checkpoint& from, RankState& st
 
 std::vector<TensorSpec> ModelTensors(const Job& job) {
   std::vector<TensorSpec> specs;
-  for (const model::ParameterSpec& p : job.spec.parameters) specs.push_back({p.name, nn::WideType(job.precision), p.shape});
+  for (const model::ParameterSpec& p : job.spec.parameters)
+    specs.push_back({p.name, nn::WideType(job.precision), p.shape});
   return specs;
 }
 
@@ -98,7 +99,8 @@ std::vector<TensorSpec> OptimizerTensors(const Job& job) {
   std::vector<TensorSpec> specs;
   for (const model::ParameterSpec& p : job.spec.parameters)
     for (const std::string& name : optimizer.states(job.optimizer))
-      specs.push_back({fmt::format("{}.{}/{}", job.optimizer.name, name, p.name), nn::WideType(job.precision), p.shape});
+      specs.push_back(
+          {fmt::format("{}.{}/{}", job.optimizer.name, name, p.name), nn::WideType(job.precision), p.shape});
   return specs;
 }
 
@@ -164,7 +166,10 @@ TrainOutcome RunTrainLoop(const TrainLoop& loop, bool keep_state) {
       if (!applied_now) {
         at::Tensor decision = at::empty({1}, at::kLong);
         if (rank == 0) decision.fill_(next == AfterStep::stop ? 1 : 0);
-        communicator.Broadcast(communicator.world(), {kBetweenSteps, (uint64_t{2} << 32) + static_cast<uint64_t>(step)}, 0, decision)->Wait();
+        communicator
+            .Broadcast(communicator.world(), {kBetweenSteps, (uint64_t{2} << 32) + static_cast<uint64_t>(step)}, 0,
+                       decision)
+            ->Wait();
         if (decision.item<int64_t>() != 0) break;
       }
     }

@@ -27,7 +27,7 @@ struct StepReport {
   int64_t applied_updates = 0;  // after this step
   int64_t samples = 0;
   int64_t valid_tokens = 0;
-  double seconds = 0;           // rank 0, from the end of the previous step
+  double seconds = 0;  // rank 0, from the end of the previous step
 };
 
 enum class AfterStep { go_on, stop };
@@ -36,8 +36,8 @@ struct TrainLoop {
   const Job* job = nullptr;
   const schedule::Schedule* schedule = nullptr;  // its number of ranks is the size of the world
   int64_t first_step = 0;
-  int64_t end_step = 0;            // one past the last
-  int64_t applied_updates = 0;     // before first_step
+  int64_t end_step = 0;                            // one past the last
+  int64_t applied_updates = 0;                     // before first_step
   const checkpoint::Checkpoint* resume = nullptr;  // states are read from it when not null
   // The sizes and samples of a step; called by every rank, from several threads.
   std::function<StepBinding(int64_t step, int64_t applied_updates)> bind;
@@ -51,14 +51,16 @@ struct TrainLoop {
   // After steps for which this is true (asked on every rank, must not depend on the rank), `save` is called on rank 0
   // with sources whose fetch gathers tensors from the ranks that hold them, one at a time.
   std::function<bool(int64_t step)> save_after;
-  std::function<void(const StepReport&, const checkpoint::TensorSource& model, const checkpoint::TensorSource& optimizer)> save;
+  std::function<void(const StepReport&, const checkpoint::TensorSource& model,
+                     const checkpoint::TensorSource& optimizer)>
+      save;
 };
 
 struct TrainOutcome {
-  int64_t steps = 0;                  // run
+  int64_t steps = 0;  // run
   StepReport last;
   schedule::Timeline timeline;
-  std::vector<memory::Usage> usage;   // [rank], peaks over the whole run
+  std::vector<memory::Usage> usage;            // [rank], peaks over the whole run
   std::vector<comm::TrafficCounters> traffic;  // [rank]
   checkpoint::NamedTensors parameters;         // the final ones, when `keep_state`
   checkpoint::NamedTensors optimizer;

@@ -30,9 +30,10 @@ enum class Kind : uint8_t {
 };
 inline constexpr int kKindCount = 12;
 inline constexpr std::array<std::string_view, kKindCount> kKindNames = {
-    "forward", "backward", "backward_input", "backward_weight", "recompute", "update",
-    "check",   "task",     "send",           "recv",            "collective", "copy"};
-static_assert(static_cast<int>(Kind::copy) == kKindCount - 1, "a new kind needs a name, effects, a price and a handler");
+    "forward", "backward", "backward_input", "backward_weight", "recompute", "update", "check",
+    "task",    "send",     "recv",           "collective",      "copy"};
+static_assert(static_cast<int>(Kind::copy) == kKindCount - 1,
+              "a new kind needs a name, effects, a price and a handler");
 constexpr std::string_view Name(Kind k) { return kKindNames[static_cast<size_t>(k)]; }
 
 constexpr bool IsBackwardKind(Kind k) {
@@ -76,15 +77,19 @@ static_assert(sizeof(Key) <= 20);
 // Streams of a rank. Channels are one per peer and direction, queues one per group: the instance is the action's
 // peer_or_group.
 enum class Stream : uint8_t { compute, host, copy_in, copy_out, send_channel, recv_channel, group_queue };
-inline constexpr std::array<std::string_view, 7> kStreamNames = {"compute", "host",         "copy_in",    "copy_out",
+inline constexpr std::array<std::string_view, 7> kStreamNames = {"compute", "host", "copy_in", "copy_out",
                                                                  "send",    "recv", "group"};
 constexpr std::string_view Name(Stream s) { return kStreamNames[static_cast<size_t>(s)]; }
 constexpr Stream DefaultStream(Kind k) {
   switch (k) {
-    case Kind::send: return Stream::send_channel;
-    case Kind::recv: return Stream::recv_channel;
-    case Kind::collective: return Stream::group_queue;
-    case Kind::copy: return Stream::copy_out;
+    case Kind::send:
+      return Stream::send_channel;
+    case Kind::recv:
+      return Stream::recv_channel;
+    case Kind::collective:
+      return Stream::group_queue;
+    case Kind::copy:
+      return Stream::copy_out;
     case Kind::forward:
     case Kind::backward:
     case Kind::backward_input:
@@ -92,7 +97,8 @@ constexpr Stream DefaultStream(Kind k) {
     case Kind::recompute:
     case Kind::update:
     case Kind::check:
-    case Kind::task: return Stream::compute;
+    case Kind::task:
+      return Stream::compute;
   }
   return Stream::compute;
 }

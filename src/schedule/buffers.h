@@ -7,7 +7,9 @@
 
 namespace penstock::schedule {
 
-constexpr BufferId ParameterBuffer(Unit unit) { return {BufferClass::parameter, Slot::value, Tier::device, 0, unit, 0, -1}; }
+constexpr BufferId ParameterBuffer(Unit unit) {
+  return {BufferClass::parameter, Slot::value, Tier::device, 0, unit, 0, -1};
+}
 constexpr BufferId OptimizerBuffer(Unit unit) {
   return {BufferClass::optimizer_state, Slot::value, Tier::device, 0, unit, 0, -1};
 }
@@ -21,10 +23,12 @@ inline BufferId FinalGradient(const ParameterUnit& unit) {
 }
 // Boundary buffers are named after the stage that produces them: the value after edge.from, the gradient after edge.to.
 inline BufferId BoundaryValue(const Schedule& s, int edge, int micro_batch) {
-  return {BufferClass::boundary, Slot::value, Tier::device, 0, {0, s.graph.edges()[edge].from}, static_cast<int16_t>(edge), micro_batch};
+  return {BufferClass::boundary,      Slot::value, Tier::device, 0, {0, s.graph.edges()[edge].from},
+          static_cast<int16_t>(edge), micro_batch};
 }
 inline BufferId BoundaryGradient(const Schedule& s, int edge, int micro_batch) {
-  return {BufferClass::boundary, Slot::boundary_gradient, Tier::device, 0, {0, s.graph.edges()[edge].to}, static_cast<int16_t>(edge), micro_batch};
+  return {BufferClass::boundary,         Slot::boundary_gradient,    Tier::device, 0,
+          {0, s.graph.edges()[edge].to}, static_cast<int16_t>(edge), micro_batch};
 }
 constexpr BufferId StageBuffer(Slot slot, int stage, int micro_batch) {
   return {BufferClass::activation, slot, Tier::device, 0, {0, static_cast<uint16_t>(stage)}, 0, micro_batch};

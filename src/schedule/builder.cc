@@ -1,9 +1,9 @@
 #include "schedule/builder.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <limits>
-
-#include <fmt/ranges.h>
 
 #include "base/error.h"
 

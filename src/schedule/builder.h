@@ -46,8 +46,8 @@ class ComputeList {
 };
 
 struct ComputeOrder {
-  std::vector<int> placement;           // [stage] -> position
-  std::vector<ComputeList> positions;   // [position]
+  std::vector<int> placement;          // [stage] -> position
+  std::vector<ComputeList> positions;  // [position]
 };
 
 // Durations of one action on one (chunk, micro-batch). `hop` is the latency of a message between different ranks.
@@ -77,7 +77,7 @@ struct Builder {
   static constexpr const char* kRegistryName = "schedule";
   std::string name;
   std::string summary;
-  std::string source;                  // paper, section
+  std::string source;                   // paper, section
   std::vector<std::string> placements;  // allowed, default first
   bool splits_backward = false;
   int default_chunks = 1;  // V where the user names none

@@ -28,8 +28,11 @@ void RequireSameUses(const Schedule& written, const LowerSpec& spec) {
       expected = {static_cast<uint16_t>(u)};
     }
     if (uses != expected)
-      throw UserError("parameter unit {} of the schedule file is used by {} stage(s) where the model has {}, or by others; see 'shared' in "
-                      "docs/schedule_format.md (model.tied shares the embedding of the first and last stage)", u, uses.size(), expected.size());
+      throw UserError(
+          "parameter unit {} of the schedule file is used by {} stage(s) where the model has {}, or by others; see "
+          "'shared' in "
+          "docs/schedule_format.md (model.tied shares the embedding of the first and last stage)",
+          u, uses.size(), expected.size());
   }
 }
 

@@ -92,12 +92,15 @@ Lifetime LifetimeOf(BufferClass buffer_class) {
   switch (buffer_class) {
     case BufferClass::parameter:
     case BufferClass::optimizer_state:
-    case BufferClass::rows: return Lifetime::persistent;
-    case BufferClass::statistic: return Lifetime::whole_step;
+    case BufferClass::rows:
+      return Lifetime::persistent;
+    case BufferClass::statistic:
+      return Lifetime::whole_step;
     case BufferClass::gradient:
     case BufferClass::activation:
     case BufferClass::boundary:
-    case BufferClass::message: return Lifetime::inside_step;
+    case BufferClass::message:
+      return Lifetime::inside_step;
   }
   return Lifetime::inside_step;
 }
@@ -117,18 +120,32 @@ void AppendEffects(const Schedule& schedule, int rank, const Action& action, std
   const int stage = action.key.unit.stage;
   const int m = action.key.micro_batch;
   switch (action.key.kind) {
-    case Kind::forward: collect.Forward(stage, m); return;
-    case Kind::recompute: collect.Recompute(stage, m); return;
-    case Kind::backward: collect.BackwardInput(stage, m, /*stash=*/false); return;
-    case Kind::backward_input: collect.BackwardInput(stage, m, /*stash=*/true); return;
-    case Kind::backward_weight: collect.BackwardWeight(stage, m); return;
-    case Kind::update: collect.Update(action); return;
+    case Kind::forward:
+      collect.Forward(stage, m);
+      return;
+    case Kind::recompute:
+      collect.Recompute(stage, m);
+      return;
+    case Kind::backward:
+      collect.BackwardInput(stage, m, /*stash=*/false);
+      return;
+    case Kind::backward_input:
+      collect.BackwardInput(stage, m, /*stash=*/true);
+      return;
+    case Kind::backward_weight:
+      collect.BackwardWeight(stage, m);
+      return;
+    case Kind::update:
+      collect.Update(action);
+      return;
     case Kind::check:
     case Kind::task:
     case Kind::send:
     case Kind::recv:
     case Kind::collective:
-    case Kind::copy: OpOf(action.key.op).effects(schedule, rank, action, effects); return;
+    case Kind::copy:
+      OpOf(action.key.op).effects(schedule, rank, action, effects);
+      return;
   }
 }
 

@@ -17,7 +17,8 @@
 //   gradient (u, use)       partial sums: created and accumulated by backward halves; reduced in place by
 //                           collective:reduce; consumed by update, or by collective:sum_uses for shared units
 //   gradient (u, total)     shared units: allocated by collective:sum_uses, consumed by update
-//   statistics              until the end of the step: loss of (s, m); sum of squares of u; the gathered ones; the verdict
+//   statistics              until the end of the step: loss of (s, m); sum of squares of u; the gathered ones; the
+//   verdict
 #pragma once
 
 #include <cstdint>
@@ -32,7 +33,7 @@ namespace penstock::schedule {
 
 // Which of a unit's buffers of one class.
 enum class Slot : uint8_t {
-  value,             // parameter, optimizer state, boundary value, gradient
+  value,  // parameter, optimizer state, boundary value, gradient
   boundary_gradient,
   saved_inputs,
   saved_graph,
@@ -53,7 +54,7 @@ struct BufferId {
   Tier tier = Tier::device;
   int8_t step = 0;
   Unit unit;
-  int16_t part = 0;          // edge for boundaries, use (or kTotalPart) for gradients
+  int16_t part = 0;  // edge for boundaries, use (or kTotalPart) for gradients
   int32_t micro_batch = -1;
   friend bool operator==(const BufferId&, const BufferId&) = default;
   friend auto operator<=>(const BufferId&, const BufferId&) = default;
@@ -101,9 +102,9 @@ std::vector<UseRef> UsesOfStage(const Schedule& schedule, int stage);
 template <>
 struct std::hash<penstock::schedule::BufferId> {
   size_t operator()(const penstock::schedule::BufferId& b) const noexcept {
-    uint64_t a = (uint64_t{static_cast<uint8_t>(b.buffer_class)} << 56) ^ (uint64_t{static_cast<uint8_t>(b.slot)} << 48) ^
-                 (uint64_t{static_cast<uint8_t>(b.tier)} << 44) ^ (uint64_t{static_cast<uint8_t>(b.step)} << 32) ^
-                 (uint64_t{b.unit.component} << 16) ^ b.unit.stage;
+    uint64_t a = (uint64_t{static_cast<uint8_t>(b.buffer_class)} << 56) ^
+                 (uint64_t{static_cast<uint8_t>(b.slot)} << 48) ^ (uint64_t{static_cast<uint8_t>(b.tier)} << 44) ^
+                 (uint64_t{static_cast<uint8_t>(b.step)} << 32) ^ (uint64_t{b.unit.component} << 16) ^ b.unit.stage;
     const uint64_t c = (uint64_t{static_cast<uint16_t>(b.part)} << 32) ^ static_cast<uint32_t>(b.micro_batch);
     a ^= c + 0x9e3779b97f4a7c15ull + (a << 6) + (a >> 2);
     a ^= a >> 29;

@@ -54,8 +54,8 @@ const std::vector<Pass>& Passes();
 // What can be expected of a schedule after `pass`: messages once communication ran, updates at the end.
 VerifyOptions VerifyOptionsAfter(const Pass& pass, const LowerSpec& spec);
 
-// Every enabled pass, in order, on a schedule of compute alone (built, or read from a file). `after_pass` (may be empty)
-// sees the schedule after each.
+// Every enabled pass, in order, on a schedule of compute alone (built, or read from a file). `after_pass` (may be
+// empty) sees the schedule after each.
 void RunPasses(Schedule& schedule, const LowerSpec& spec,
                const std::function<void(const Pass&, const Schedule&)>& after_pass = {});
 

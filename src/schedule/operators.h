@@ -31,13 +31,14 @@ std::string_view OpName(OpId id);  // "" for kNoOp
 
 // The operators every schedule of a training step uses (schedule/ops/*.cc).
 namespace ops {
-inline constexpr std::string_view kActivation = "activation";        // send, recv: boundary values of an edge
-inline constexpr std::string_view kGradient = "gradient";            // send, recv: boundary gradients of an edge
-inline constexpr std::string_view kReduce = "reduce";                // collective: gradient of one use over its group
-inline constexpr std::string_view kSumUses = "sum_uses";             // collective: total over the uses of a shared unit
-inline constexpr std::string_view kNorm = "norm";                    // task: sum of squares, non-finite count of a unit
+inline constexpr std::string_view kActivation = "activation";  // send, recv: boundary values of an edge
+inline constexpr std::string_view kGradient = "gradient";      // send, recv: boundary gradients of an edge
+inline constexpr std::string_view kReduce = "reduce";          // collective: gradient of one use over its group
+inline constexpr std::string_view kSumUses = "sum_uses";       // collective: total over the uses of a shared unit
+inline constexpr std::string_view kNorm = "norm";              // task: sum of squares, non-finite count of a unit
 inline constexpr std::string_view kGatherStatistics = "gather_statistics";  // collective: losses and norms to all ranks
-inline constexpr std::string_view kFiniteClip = "finite_clip";       // check: all finite? sets predicate 0 and the clip factor
+inline constexpr std::string_view kFiniteClip =
+    "finite_clip";  // check: all finite? sets predicate 0 and the clip factor
 }  // namespace ops
 
 }  // namespace penstock::schedule

@@ -37,11 +37,11 @@ struct Schedule {
   Route route;
   Holders holders;
   Contract contract;
-  std::vector<StageOptions> stage_options;     // [stage]
-  std::vector<std::vector<int32_t>> groups;    // ranks, ascending
-  std::vector<Size> sizes{Size{}};             // [SizeId]; 0 is "no bytes"
-  std::vector<ActionRef> edges;                // targets of Action::extra_edges: what must have ended before
-  std::vector<std::vector<Action>> ranks;      // [rank] program order
+  std::vector<StageOptions> stage_options;   // [stage]
+  std::vector<std::vector<int32_t>> groups;  // ranks, ascending
+  std::vector<Size> sizes{Size{}};           // [SizeId]; 0 is "no bytes"
+  std::vector<ActionRef> edges;              // targets of Action::extra_edges: what must have ended before
+  std::vector<std::vector<Action>> ranks;    // [rank] program order
 
   int num_ranks() const { return static_cast<int>(ranks.size()); }
   int num_stages() const { return graph.num_stages(); }

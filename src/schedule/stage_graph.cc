@@ -9,8 +9,10 @@ StageGraph::StageGraph(int num_stages, std::vector<StageEdge> edges)
   for (size_t e = 0; e < edges_.size(); ++e) {
     const StageEdge& edge = edges_[e];
     if (edge.from >= num_stages || edge.to >= num_stages)
-      throw UserError("edge {} -> {} of the stage graph names a stage outside 0..{}", edge.from, edge.to, num_stages - 1);
-    if (edge.from == edge.to) throw UserError("edge {} -> {} of the stage graph goes from a stage to itself", edge.from, edge.to);
+      throw UserError("edge {} -> {} of the stage graph names a stage outside 0..{}", edge.from, edge.to,
+                      num_stages - 1);
+    if (edge.from == edge.to)
+      throw UserError("edge {} -> {} of the stage graph goes from a stage to itself", edge.from, edge.to);
     outputs_[edge.from].push_back(static_cast<int>(e));
     inputs_[edge.to].push_back(static_cast<int>(e));
   }

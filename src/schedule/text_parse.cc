@@ -21,10 +21,10 @@ using namespace text;  // NOLINT: the shared words of the format
 constexpr int kUnset = -1;
 constexpr int kOwnStage = -2;  // a stage that was left out: the one of the rank's position
 
-const std::vector<std::string> kHeaderKeys = {
-    "name",       "ranks",        "stages",   "edge",     "micro-batches", "pipeline",  "placement", "replicas", "replica-of",
-    "placement-of", "override",   "contract", "recompute", "stage-options", "group",    "unit",      "shared",   "size",
-    "edge-table", "rank"};
+const std::vector<std::string> kHeaderKeys = {"name",     "ranks",     "stages",    "edge",          "micro-batches",
+                                              "pipeline", "placement", "replicas",  "replica-of",    "placement-of",
+                                              "override", "contract",  "recompute", "stage-options", "group",
+                                              "unit",     "shared",    "size",      "edge-table",    "rank"};
 
 // What a message shows of a word of the file.
 std::string Show(std::string_view word) {
@@ -130,7 +130,8 @@ class Parser {
       first = Integer(word, what, low, high);
     }
     expanded_ += count;
-    if (expanded_ > kMaxExpanded) Fail("ranges and repetitions of this file stand for more than {} numbers", kMaxExpanded);
+    if (expanded_ > kMaxExpanded)
+      Fail("ranges and repetitions of this file stand for more than {} numbers", kMaxExpanded);
     for (int64_t i = 0; i < count; ++i) values.push_back(static_cast<T>(first + i * stride));
   }
   template <typename T>
@@ -259,7 +260,8 @@ class Parser {
       Once(lines_.edge_table);
       while (!Done()) s_.edges.push_back(ParseRef(Next("an action")));
     } else {
-      const bool action = AsCompact(key) || std::find(kKindNames.begin(), kKindNames.end(), SplitAt(key, ':').first) != kKindNames.end();
+      const bool action = AsCompact(key) ||
+                          std::find(kKindNames.begin(), kKindNames.end(), SplitAt(key, ':').first) != kKindNames.end();
       if (action) Fail("action {} stands before the first 'rank' line", Show(key));
       Fail("{} is no key of a schedule's head{}", Show(key), Nearest(key, kHeaderKeys));
     }
@@ -341,7 +343,8 @@ class Parser {
 
   void ParseGroup() {
     const int64_t index = Integer(Next("the number of the group"), "group", 0, std::numeric_limits<int32_t>::max());
-    if (index != groups_.size()) Fail("group {} follows group {}; groups are numbered 0, 1, ...", index, groups_.size() - 1);
+    if (index != groups_.size())
+      Fail("group {} follows group {}; groups are numbered 0, 1, ...", index, groups_.size() - 1);
     Expect("=");
     groups_.Add(GroupRanks(IntegersToEnd<int32_t>("rank", 0, kMaxRanks - 1)));
     group_lines_.push_back(line_);
@@ -359,7 +362,8 @@ class Parser {
     ParameterUnit unit;
     unit.unit = ParseUnit(Next("the unit"));
     if (unit.unit.stage != s_.holders.units.size())
-      Fail("unit {} stands where unit {} is due; units are numbered 0, 1, ...", unit.unit.stage, s_.holders.units.size());
+      Fail("unit {} stands where unit {} is due; units are numbered 0, 1, ...", unit.unit.stage,
+           s_.holders.units.size());
     while (!Done()) {
       const std::string_view word = Next("a word");
       const auto [key, value] = SplitAt(word, '=');
@@ -382,11 +386,12 @@ class Parser {
   }
 
   void ParseSize() {
-    if (s_.sizes.size() > std::numeric_limits<SizeId>::max()) Fail("more than {} sizes", std::numeric_limits<SizeId>::max());
+    if (s_.sizes.size() > std::numeric_limits<SizeId>::max())
+      Fail("more than {} sizes", std::numeric_limits<SizeId>::max());
     Size size;
     size.symbol = Text(Next("the symbol"), "symbol");
-    size.upper_bound =
-        Integer(Next("the upper bound in bytes"), "upper bound", std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max());
+    size.upper_bound = Integer(Next("the upper bound in bytes"), "upper bound", std::numeric_limits<int64_t>::min(),
+                               std::numeric_limits<int64_t>::max());
     size_ids_.emplace(size.symbol, static_cast<SizeId>(s_.sizes.size()));
     s_.sizes.push_back(std::move(size));
   }
@@ -444,7 +449,8 @@ class Parser {
     while (!Done()) {
       const std::string_view word = Next("an action");
       const auto compact = AsCompact(word);
-      if (!compact) Fail("{} is not an action of the short form ([STAGE]F|B|I|W|R and the micro-batch: F0, 2B3)", Show(word));
+      if (!compact)
+        Fail("{} is not an action of the short form ([STAGE]F|B|I|W|R and the micro-batch: F0, 2B3)", Show(word));
       Action a;
       a.key.kind = compact->kind;
       a.key.micro_batch = static_cast<int32_t>(Integer(compact->micro_batch, "micro-batch", 0, kMaxMicroBatches - 1));
@@ -488,7 +494,8 @@ class Parser {
   }
 
   static bool IsUnitWord(std::string_view word) {
-    return (word[0] >= '0' && word[0] <= '9') || (word.size() > 1 && word[0] == 'c' && word[1] >= '0' && word[1] <= '9');
+    return (word[0] >= '0' && word[0] <= '9') ||
+           (word.size() > 1 && word[0] == 'c' && word[1] >= '0' && word[1] <= '9');
   }
 
   void ParseKind(std::string_view word, Action& a) const {
@@ -499,12 +506,15 @@ class Parser {
     if (op.empty()) {
       if (kind.size() != word.size()) Fail("the operator is missing after {}", Show(word));
       const bool needs = a.key.kind >= Kind::check;
-      if (needs) Fail("{} needs an operator: '{}:NAME'{}", Name(a.key.kind), Name(a.key.kind), Nearest("", OperatorsOf(a.key.kind)));
+      if (needs)
+        Fail("{} needs an operator: '{}:NAME'{}", Name(a.key.kind), Name(a.key.kind),
+             Nearest("", OperatorsOf(a.key.kind)));
       return;
     }
     if (!Registry<Operator>::Has(op) || Side(Registry<Operator>::Find(op).kind) != Side(a.key.kind)) {
       const auto candidates = OperatorsOf(a.key.kind);
-      if (candidates.empty()) Fail("{} takes no operator; leave {} out", Name(a.key.kind), Show(word.substr(kind.size())));
+      if (candidates.empty())
+        Fail("{} takes no operator; leave {} out", Name(a.key.kind), Show(word.substr(kind.size())));
       Fail("{} is no operator of a {}{}", Show(op), Name(a.key.kind), Nearest(op, candidates));
     }
     a.key.op = FindOp(op);
@@ -562,8 +572,9 @@ class Parser {
   }
 
   void ParseStream(std::string_view word, Action& a) const {
-    if (!Done()) Fail("{} is not understood here{}; only the stream, in the last column, stands alone", Show(word),
-                      Nearest(word, {kStreamNames.begin(), kStreamNames.end()}));
+    if (!Done())
+      Fail("{} is not understood here{}; only the stream, in the last column, stands alone", Show(word),
+           Nearest(word, {kStreamNames.begin(), kStreamNames.end()}));
     a.stream = static_cast<Stream>(IndexOf(kStreamNames, word, "a stream"));
   }
 
@@ -593,7 +604,8 @@ class Parser {
 
   SizeId ParseBytes(std::string_view value) {
     if (value.empty()) Fail("the size is missing after 'bytes='");
-    if (value[0] == '@') return static_cast<SizeId>(Integer(value.substr(1), "size", 0, static_cast<int64_t>(s_.sizes.size()) - 1));
+    if (value[0] == '@')
+      return static_cast<SizeId>(Integer(value.substr(1), "size", 0, static_cast<int64_t>(s_.sizes.size()) - 1));
     const std::string symbol = Text(value, "size");
     const auto it = size_ids_.find(symbol);
     if (it != size_ids_.end()) return it->second;
@@ -603,9 +615,11 @@ class Parser {
         known.push_back(symbol);
         if (known.size() == 100) break;
       }
-      Fail("there is no size {}{}; a 'size' line of the head, or a number of bytes, would do", Show(value), Nearest(value, known));
+      Fail("there is no size {}{}; a 'size' line of the head, or a number of bytes, would do", Show(value),
+           Nearest(value, known));
     }
-    if (s_.sizes.size() > std::numeric_limits<SizeId>::max()) Fail("more than {} sizes", std::numeric_limits<SizeId>::max());
+    if (s_.sizes.size() > std::numeric_limits<SizeId>::max())
+      Fail("more than {} sizes", std::numeric_limits<SizeId>::max());
     const int64_t bytes = Integer(value, "number of bytes", 0, std::numeric_limits<int64_t>::max());
     const auto id = static_cast<SizeId>(s_.sizes.size());
     s_.sizes.push_back({std::string(value), bytes});
@@ -656,8 +670,8 @@ class Parser {
     Route& route = s_.route;
     if (explicit_replicas_) {
       if (micro_batches_ != kUnset && micro_batches_ != route.num_micro_batches())
-        FailAt(lines_.replicas, fmt::format("replicas of {} micro-batches, but line {} says {}", route.num_micro_batches(),
-                                            lines_.micro_batches, micro_batches_));
+        FailAt(lines_.replicas, fmt::format("replicas of {} micro-batches, but line {} says {}",
+                                            route.num_micro_batches(), lines_.micro_batches, micro_batches_));
       replicas_ = 1;
       for (const int32_t r : route.replica_of) replicas_ = std::max(replicas_, r + 1);
     } else {
@@ -671,14 +685,16 @@ class Parser {
     }
     if (lines_.pipeline == kUnset && !s_.ranks.empty()) {
       if (s_.num_ranks() % replicas_ != 0)
-        FailAt(lines_.replicas, fmt::format("{} ranks are no multiple of {} replicas; write 'pipeline SIZE' when some ranks are in none",
-                                            s_.num_ranks(), replicas_));
+        FailAt(lines_.replicas,
+               fmt::format("{} ranks are no multiple of {} replicas; write 'pipeline SIZE' when some ranks are in none",
+                           s_.num_ranks(), replicas_));
       route.pipeline_size = s_.num_ranks() / replicas_;
     }
     // A stage that was left out is the one of the rank's position.
     for (const ActionRef ref : own_stage_) {
       const int position = ref.rank % route.pipeline_size;
-      if (position >= kMaxStages) FailAt(action_lines_[ref.rank][ref.index], fmt::format("stage {} is not in 0..{}", position, kMaxStages - 1));
+      if (position >= kMaxStages)
+        FailAt(action_lines_[ref.rank][ref.index], fmt::format("stage {} is not in 0..{}", position, kMaxStages - 1));
       s_.ranks[ref.rank][ref.index].key.unit.stage = static_cast<uint16_t>(position);
     }
   }
@@ -723,7 +739,8 @@ class Parser {
       if (static_cast<int>(placement.positions.size()) != num_stages_)
         FailAt(placement.line, fmt::format("{} positions for {} stages", placement.positions.size(), num_stages_));
       for (const int position : placement.positions)
-        if (position >= p) FailAt(placement.line, fmt::format("position {} is not in 0..{} (pipeline {})", position, p - 1, p));
+        if (position >= p)
+          FailAt(placement.line, fmt::format("position {} is not in 0..{} (pipeline {})", position, p - 1, p));
       route.placements.push_back(std::move(placement.positions));
     }
   }
@@ -737,7 +754,8 @@ class Parser {
           positions[a.key.unit.stage] = r % s_.route.pipeline_size;
     for (int s = 0; s < num_stages_; ++s) {
       if (positions[s] == kUnset)
-        FailAt(line_, fmt::format("no rank computes on stage {}; write 'placement' followed by one of {}, or by the position of every stage",
+        FailAt(line_, fmt::format("no rank computes on stage {}; write 'placement' followed by one of {}, or by the "
+                                  "position of every stage",
                                   s, "linear, block, loop, v"));
     }
     return positions;
@@ -747,16 +765,19 @@ class Parser {
     const Route& route = s_.route;
     const int m = route.num_micro_batches();
     if (!route.placement_of.empty() && static_cast<int>(route.placement_of.size()) != m)
-      FailAt(lines_.placement_of, fmt::format("placements of {} micro-batches, but there are {}", route.placement_of.size(), m));
+      FailAt(lines_.placement_of,
+             fmt::format("placements of {} micro-batches, but there are {}", route.placement_of.size(), m));
     for (const int placement : route.placement_of)
       if (placement >= static_cast<int>(route.placements.size()))
         FailAt(lines_.placement_of, fmt::format("placement {} of {}", placement, route.placements.size()));
     if (int64_t{replicas_} * route.pipeline_size > std::max(1, s_.num_ranks()))
-      FailAt(line_, fmt::format("{} replicas of a pipeline of {} are more than {} ranks", replicas_, route.pipeline_size, s_.num_ranks()));
+      FailAt(line_, fmt::format("{} replicas of a pipeline of {} are more than {} ranks", replicas_,
+                                route.pipeline_size, s_.num_ranks()));
     for (const auto& [at, rank] : route.overrides) {
       if (at.first >= num_stages_ || at.second >= m || rank >= s_.num_ranks() || route.placements.empty())
-        FailAt(lines_.override_line, fmt::format("override {}.{} -> {}: there are {} stages, {} micro-batches and {} ranks", at.first,
-                                                 at.second, rank, num_stages_, m, s_.num_ranks()));
+        FailAt(lines_.override_line,
+               fmt::format("override {}.{} -> {}: there are {} stages, {} micro-batches and {} ranks", at.first,
+                           at.second, rank, num_stages_, m, s_.num_ranks()));
     }
   }
 
@@ -773,7 +794,8 @@ class Parser {
     if (lines_.recompute != kUnset) return;
     for (const auto& list : s_.ranks)
       for (const Action& a : list)
-        if (a.key.kind == Kind::recompute && a.key.unit.stage < num_stages_) s_.stage_options[a.key.unit.stage].recompute = true;
+        if (a.key.kind == Kind::recompute && a.key.unit.stage < num_stages_)
+          s_.stage_options[a.key.unit.stage].recompute = true;
   }
 
   // The edge of a message follows from the stage that produced it, the peer from the edge and the route.
@@ -782,7 +804,9 @@ class Parser {
       Key& key = s_.ranks[ref.rank][ref.index].key;
       const auto edge = EdgeOfMessage(s_.graph, key);
       if (!edge)
-        FailAt(LineOf(ref), "which edge of the stage graph does this message carry? Not exactly one fits its operator and stage; say 'part=EDGE'");
+        FailAt(LineOf(ref),
+               "which edge of the stage graph does this message carry? Not exactly one fits its operator and stage; "
+               "say 'part=EDGE'");
       key.part = static_cast<int16_t>(*edge);
     }
     const auto& edges = s_.graph.edges();
@@ -792,8 +816,9 @@ class Parser {
       const bool send = key.kind == Kind::send;
       if (key.part < 0 || key.part >= static_cast<int>(edges.size()) || key.micro_batch < 0 ||
           key.micro_batch >= s_.num_micro_batches() || s_.route.placements.empty())
-        FailAt(LineOf(ref), fmt::format("the other side of this message does not follow from its edge and micro-batch; say '{}RANK'",
-                                        send ? "->" : "<-"));
+        FailAt(LineOf(ref),
+               fmt::format("the other side of this message does not follow from its edge and micro-batch; say '{}RANK'",
+                           send ? "->" : "<-"));
       const StageEdge& edge = edges[key.part];
       const int here = key.unit.stage == edge.from ? edge.from : edge.to;
       const int there = here == edge.from ? edge.to : edge.from;
@@ -805,7 +830,8 @@ class Parser {
   void CheckGroups() const {
     for (size_t g = 0; g < s_.groups.size(); ++g)
       if (!s_.groups[g].empty() && s_.groups[g].back() >= s_.num_ranks())
-        FailAt(group_lines_[g], fmt::format("rank {} of a group is not in 0..{}", s_.groups[g].back(), s_.num_ranks() - 1));
+        FailAt(group_lines_[g],
+               fmt::format("rank {} of a group is not in 0..{}", s_.groups[g].back(), s_.num_ranks() - 1));
   }
 
   void FinishUnits() {
@@ -822,7 +848,8 @@ class Parser {
       }
       return;
     }
-    if (lines_.shared != kUnset) FailAt(lines_.shared, "'shared' and 'unit' lines exclude each other; a unit with several use= is shared");
+    if (lines_.shared != kUnset)
+      FailAt(lines_.shared, "'shared' and 'unit' lines exclude each other; a unit with several use= is shared");
     for (size_t u = 0; u < s_.holders.units.size(); ++u)
       for (const ParameterUse& use : s_.holders.units[u].uses)
         if (use.stage >= num_stages_)
@@ -848,7 +875,8 @@ class Parser {
         if (message && (a.key.part < 0 || a.key.part >= static_cast<int>(s_.graph.edges().size())))
           fail(fmt::format("part {} of a message is its edge of the stage graph, and there are {} edges", a.key.part,
                            s_.graph.edges().size()));
-        for (uint32_t e = 0; e < a.extra_edges.count; ++e) CheckEdge(s_.edges[a.extra_edges.first + e], action_lines_[r][i]);
+        for (uint32_t e = 0; e < a.extra_edges.count; ++e)
+          CheckEdge(s_.edges[a.extra_edges.first + e], action_lines_[r][i]);
       }
     }
     for (const ActionRef e : s_.edges) CheckEdge(e, lines_.edge_table);

@@ -75,7 +75,8 @@ class Printer {
     std::set<std::string_view> seen;
     for (size_t i = 0; i < s_.sizes.size(); ++i) {
       const std::string& symbol = s_.sizes[i].symbol;
-      size_names_.push_back(!symbol.empty() && seen.insert(symbol).second ? QuoteUnlessWord(symbol) : fmt::format("@{}", i));
+      size_names_.push_back(!symbol.empty() && seen.insert(symbol).second ? QuoteUnlessWord(symbol)
+                                                                          : fmt::format("@{}", i));
     }
   }
 
@@ -250,10 +251,17 @@ class Printer {
     if (k.step != 0) Append(" {:+}", k.step);
     if (a.peer_or_group != -1) {
       switch (k.kind) {
-        case Kind::send: Append(" ->{}", a.peer_or_group); break;
-        case Kind::recv: Append(" <-{}", a.peer_or_group); break;
-        case Kind::collective: Append(" group={}", a.peer_or_group); break;
-        default: Append(" peer={}", a.peer_or_group);
+        case Kind::send:
+          Append(" ->{}", a.peer_or_group);
+          break;
+        case Kind::recv:
+          Append(" <-{}", a.peer_or_group);
+          break;
+        case Kind::collective:
+          Append(" group={}", a.peer_or_group);
+          break;
+        default:
+          Append(" peer={}", a.peer_or_group);
       }
     } else if (IsMessage(k.kind) || k.kind == Kind::collective) {
       Append(" peer=none");

@@ -77,11 +77,21 @@ std::string Quote(std::string_view raw) {
   std::string quoted = "\"";
   for (const char c : raw) {
     switch (c) {
-      case '"': quoted += "\\\""; break;
-      case '\\': quoted += "\\\\"; break;
-      case '\n': quoted += "\\n"; break;
-      case '\r': quoted += "\\r"; break;
-      case '\t': quoted += "\\t"; break;
+      case '"':
+        quoted += "\\\"";
+        break;
+      case '\\':
+        quoted += "\\\\";
+        break;
+      case '\n':
+        quoted += "\\n";
+        break;
+      case '\r':
+        quoted += "\\r";
+        break;
+      case '\t':
+        quoted += "\\t";
+        break;
       default:
         if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
           quoted += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
@@ -104,11 +114,21 @@ std::optional<std::string> Unquote(std::string_view quoted) {
     }
     if (++i == body.size()) return std::nullopt;
     switch (body[i]) {
-      case '"': raw += '"'; break;
-      case '\\': raw += '\\'; break;
-      case 'n': raw += '\n'; break;
-      case 'r': raw += '\r'; break;
-      case 't': raw += '\t'; break;
+      case '"':
+        raw += '"';
+        break;
+      case '\\':
+        raw += '\\';
+        break;
+      case 'n':
+        raw += '\n';
+        break;
+      case 'r':
+        raw += '\r';
+        break;
+      case 't':
+        raw += '\t';
+        break;
       case 'x': {
         const int high = i + 1 < body.size() ? HexDigit(body[i + 1]) : -1;
         const int low = i + 2 < body.size() ? HexDigit(body[i + 2]) : -1;
@@ -117,7 +137,8 @@ std::optional<std::string> Unquote(std::string_view quoted) {
         i += 2;
         break;
       }
-      default: return std::nullopt;
+      default:
+        return std::nullopt;
     }
   }
   return raw;
@@ -185,7 +206,8 @@ Holders DefaultHolders(const Schedule& schedule, const std::vector<std::vector<u
     auto it = group_of_key.find(key);
     if (it == group_of_key.end()) {
       if (static_cast<int64_t>(group_of_key.size() + 1) * ranks_of.pairs() > kMaxExpanded)
-        throw UserError("the holders that follow from this route are more than {} ranks; write 'unit' lines", kMaxExpanded);
+        throw UserError("the holders that follow from this route are more than {} ranks; write 'unit' lines",
+                        kMaxExpanded);
       it = group_of_key.emplace(std::move(key), groups.Of(ranks_of.Of(s))).first;
     }
     group_of_stage[s] = it->second;
@@ -205,7 +227,8 @@ Holders DefaultHolders(const Schedule& schedule, const std::vector<std::vector<u
       const auto& ranks = groups.ranks(group_of_stage[s]);
       shared_ranks += static_cast<int64_t>(ranks.size());
       if (shared_ranks > kMaxExpanded)
-        throw UserError("the holders of the shared parameters are more than {} ranks; write 'unit' lines", kMaxExpanded);
+        throw UserError("the holders of the shared parameters are more than {} ranks; write 'unit' lines",
+                        kMaxExpanded);
       all.insert(ranks.begin(), ranks.end());
     }
     unit.group = groups.Of({all.begin(), all.end()});

@@ -30,18 +30,24 @@ inline constexpr int64_t kMaxExpanded = int64_t{1} << 24;
 // F, B, I, W, R: what the compact form and hand-written lists call the compute kinds; '\0' for the others.
 constexpr char LetterOf(Kind kind) {
   switch (kind) {
-    case Kind::forward: return 'F';
-    case Kind::backward: return 'B';
-    case Kind::backward_input: return 'I';
-    case Kind::backward_weight: return 'W';
-    case Kind::recompute: return 'R';
+    case Kind::forward:
+      return 'F';
+    case Kind::backward:
+      return 'B';
+    case Kind::backward_input:
+      return 'I';
+    case Kind::backward_weight:
+      return 'W';
+    case Kind::recompute:
+      return 'R';
     case Kind::update:
     case Kind::check:
     case Kind::task:
     case Kind::send:
     case Kind::recv:
     case Kind::collective:
-    case Kind::copy: return '\0';
+    case Kind::copy:
+      return '\0';
   }
   return '\0';
 }
@@ -59,7 +65,8 @@ inline std::string QuoteUnlessWord(std::string_view raw) { return IsWord(raw) ? 
 std::string PrintIntegers(const std::vector<int32_t>& values, char separator);
 
 // The edge of the stage graph that a message carries when it says none: the only one that leaves (op activation) or
-// enters (op gradient) the stage that produced it. nullopt for other actions, and where there are several edges or none.
+// enters (op gradient) the stage that produced it. nullopt for other actions, and where there are several edges or
+// none.
 std::optional<int> EdgeOfMessage(const StageGraph& graph, const Key& key);
 
 // Indices of groups by their ranks, in the time of a map (Schedule::GroupOf searches).

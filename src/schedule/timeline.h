@@ -19,14 +19,14 @@ enum class Provenance : uint8_t { measured, predicted, emulated, extrapolated };
 struct Event {
   Action action;
   int32_t rank = 0;
-  int32_t index = 0;     // in the rank's list
+  int32_t index = 0;  // in the rank's list
   int32_t step = 0;
-  double start = 0;      // seconds since the timeline's origin
+  double start = 0;  // seconds since the timeline's origin
   double end = 0;
   // Of [start, end): seconds the rank's thread was blocked until the hazards were over (waiting for a message, a
   // collective). The work itself took end - start - waited.
   double waited = 0;
-  int64_t bytes = 0;     // sent, received or reduced
+  int64_t bytes = 0;  // sent, received or reduced
   Provenance provenance = Provenance::measured;
 };
 

@@ -1,8 +1,7 @@
 #include "session/catalog.h"
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "base/error.h"

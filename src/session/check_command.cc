@@ -1,7 +1,6 @@
 #include "session/check_command.h"
 
 #include <nlohmann/json.hpp>
-
 #include <ostream>
 
 #include "base/error.h"
@@ -27,8 +26,12 @@ bool ComputeOnly(const schedule::Schedule& schedule) {
 nlohmann::ordered_json MemoryJson(const cost::MemoryEstimate& memory) {
   nlohmann::ordered_json json = {{"machine_bytes", memory.machine()}, {"process_bytes", memory.process}};
   for (const cost::RankMemory& r : memory.ranks) {
-    nlohmann::ordered_json rank = {{"peak_bytes", r.peak()}, {"step_bytes", r.step}, {"persistent_bytes", r.persistent},
-                                   {"load_copy_bytes", r.load_copy}, {"final_state_bytes", r.final_state}, {"cached_bytes", r.cached}};
+    nlohmann::ordered_json rank = {{"peak_bytes", r.peak()},
+                                   {"step_bytes", r.step},
+                                   {"persistent_bytes", r.persistent},
+                                   {"load_copy_bytes", r.load_copy},
+                                   {"final_state_bytes", r.final_state},
+                                   {"cached_bytes", r.cached}};
     for (int c = 0; c < kBufferClassCount; ++c) rank["at_peak"][std::string(kBufferClassNames[c])] = r.at_peak[c];
     rank["at_peak"]["workspace"] = r.workspace;
     json["ranks"].push_back(std::move(rank));
@@ -36,18 +39,25 @@ nlohmann::ordered_json MemoryJson(const cost::MemoryEstimate& memory) {
   return json;
 }
 
-int Print(const schedule::Schedule& schedule, const schedule::VerifyReport& verdict, const std::string& explanation, const cost::MemoryEstimate* memory,
-          bool json, std::ostream& out) {
+int Print(const schedule::Schedule& schedule, const schedule::VerifyReport& verdict, const std::string& explanation,
+          const cost::MemoryEstimate* memory, bool json, std::ostream& out) {
   const bool runs = verdict.transports[static_cast<size_t>(schedule::Transport::channelled)].completes;
   const bool ok = verdict.ok() && runs;
   if (json) {
-    nlohmann::ordered_json document = {{"ok", ok}, {"ranks", schedule.num_ranks()}, {"stages", schedule.num_stages()},
-                                       {"micro_batches", schedule.num_micro_batches()}, {"actions", schedule.num_actions()}};
+    nlohmann::ordered_json document = {{"ok", ok},
+                                       {"ranks", schedule.num_ranks()},
+                                       {"stages", schedule.num_stages()},
+                                       {"micro_batches", schedule.num_micro_batches()},
+                                       {"actions", schedule.num_actions()}};
     document["faults"] = nlohmann::ordered_json::array();
     for (const schedule::Fault& fault : verdict.faults)
-      document["faults"].push_back({{"code", schedule::Name(fault.code)}, {"rank", fault.where.rank}, {"index", fault.where.index}, {"message", fault.message}});
+      document["faults"].push_back({{"code", schedule::Name(fault.code)},
+                                    {"rank", fault.where.rank},
+                                    {"index", fault.where.index},
+                                    {"message", fault.message}});
     for (int t = 0; t < schedule::kTransportCount; ++t)
-      document["transports"][std::string(schedule::kTransportNames[t])] = {{"completes", verdict.transports[t].completes}, {"cycle", verdict.transports[t].cycle}};
+      document["transports"][std::string(schedule::kTransportNames[t])] = {
+          {"completes", verdict.transports[t].completes}, {"cycle", verdict.transports[t].cycle}};
     if (memory != nullptr) document["memory"] = MemoryJson(*memory);
     out << document.dump(2) << "\n";
   } else {
@@ -64,10 +74,13 @@ int RunCheck(const CheckOptions& options, std::ostream& out) {
     const Plan plan = MakePlan(settings);
     return Print(plan.schedule, plan.verdict, plan.explanation, &plan.memory, options.json, out);
   }
-  if (!options.assignments.empty()) throw UserError("--set changes a configuration; '{}' is taken for a schedule file (configurations end in .toml)", options.target);
+  if (!options.assignments.empty())
+    throw UserError("--set changes a configuration; '{}' is taken for a schedule file (configurations end in .toml)",
+                    options.target);
   const schedule::Schedule schedule = schedule::ParseSchedule(ReadFile(options.target), options.target);
   schedule::VerifyOptions verify;
-  if (ComputeOnly(schedule)) verify.expect_messages = verify.expect_updates = false;  // passes derive the rest when it is run
+  if (ComputeOnly(schedule))
+    verify.expect_messages = verify.expect_updates = false;  // passes derive the rest when it is run
   return Print(schedule, schedule::Verify(schedule, verify), "", nullptr, options.json, out);
 }
 
@@ -75,7 +88,9 @@ int RunConfig(const ConfigOptions& options, std::ostream& out) {
   if (options.config.empty()) {
     if (!options.assignments.empty()) throw UserError("--set changes a configuration; name one");
     LoadedSettings settings;
-    out << (options.json ? settings.config.DescribeJson().dump(2) + "\n" : options.markdown ? settings.config.MarkdownDocs() : settings.config.ResolvedToml());
+    out << (options.json       ? settings.config.DescribeJson().dump(2) + "\n"
+            : options.markdown ? settings.config.MarkdownDocs()
+                               : settings.config.ResolvedToml());
     return 0;
   }
   const LoadedSettings settings(options.config, options.assignments);

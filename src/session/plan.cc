@@ -18,10 +18,12 @@ model::ModelConfig ResolveModel(const LoadedSettings& loaded, bool own_dataset) 
   const int64_t tokenizer = data::MakeTokenizer(s.data.tokenizer)->vocabulary();
   if (config.gpt.vocabulary == 0) config.gpt.vocabulary = tokenizer;
   if (!own_dataset && config.gpt.vocabulary < tokenizer)
-    loaded.config.Fail("model.vocabulary", fmt::format("the tokenizer '{}' has {} tokens; use 0 or at least that", s.data.tokenizer, tokenizer));
+    loaded.config.Fail("model.vocabulary", fmt::format("the tokenizer '{}' has {} tokens; use 0 or at least that",
+                                                       s.data.tokenizer, tokenizer));
   if (config.gpt.context == 0) config.gpt.context = s.data.sequence;
   if (config.gpt.context < s.data.sequence)
-    loaded.config.Fail("model.context", fmt::format("shorter than data.sequence = {}; use 0 or at least that", s.data.sequence));
+    loaded.config.Fail("model.context",
+                       fmt::format("shorter than data.sequence = {}; use 0 or at least that", s.data.sequence));
   return config;
 }
 
@@ -46,7 +48,8 @@ schedule::LowerSpec MakeLowerSpec(const LoadedSettings& loaded, const Plan& plan
   for (int stage = 0; stage < stages; ++stage) {
     spec.stage_has_parameters.push_back(!plan.units[stage].uses.empty());
     if (stage + 1 < stages)
-      spec.boundary_bytes.push_back(model::BoundaryBytes(plan.spec.layers[plan.partition.first[stage + 1] - 1], s.train.micro_batch, s.data.sequence, precision));
+      spec.boundary_bytes.push_back(model::BoundaryBytes(plan.spec.layers[plan.partition.first[stage + 1] - 1],
+                                                         s.train.micro_batch, s.data.sequence, precision));
   }
   for (size_t u = stages; u < plan.units.size(); ++u) {
     std::vector<uint16_t> uses;
@@ -63,15 +66,19 @@ schedule::LowerSpec MakeLowerSpec(const LoadedSettings& loaded, const Plan& plan
 // What the executor does not do, and what a hand-written schedule could ask for all the same.
 void RequireRunnable(const schedule::Schedule& s) {
   if (s.contract.staleness != 0 || s.contract.equivalence != schedule::Equivalence::exact)
-    throw UnsoundSchedule("the schedule '{}' declares staleness {} and equivalence '{}'; only synchronous, exact ones are run", s.name, s.contract.staleness,
-                          schedule::kEquivalenceNames[static_cast<size_t>(s.contract.equivalence)]);
+    throw UnsoundSchedule(
+        "the schedule '{}' declares staleness {} and equivalence '{}'; only synchronous, exact ones are run", s.name,
+        s.contract.staleness, schedule::kEquivalenceNames[static_cast<size_t>(s.contract.equivalence)]);
   for (int rank = 0; rank < s.num_ranks(); ++rank) {
     bool checked = false;
     for (const schedule::Action& action : s.ranks[rank]) {
       if (action.key.kind == schedule::Kind::check) checked = true;
       if (action.key.kind == schedule::Kind::update && (!checked || action.guard != 0))
-        throw UnsoundSchedule("'{}' of rank {} in schedule '{}' is not guarded by a check before it: clipping and non-finite values would be ignored; write "
-                              "'check:finite_clip' first and 'if=0' on every update", schedule::ToString(action), rank, s.name);
+        throw UnsoundSchedule(
+            "'{}' of rank {} in schedule '{}' is not guarded by a check before it: clipping and non-finite values "
+            "would be ignored; write "
+            "'check:finite_clip' first and 'if=0' on every update",
+            schedule::ToString(action), rank, s.name);
     }
   }
 }
@@ -79,7 +86,8 @@ void RequireRunnable(const schedule::Schedule& s) {
 }  // namespace
 
 int MicroBatchesOf(const Settings& s) {
-  return data::CountMicroBatches(s.data.MakeBatchOptions(s.train.batch, s.train.micro_batch, static_cast<uint64_t>(s.run.seed)));
+  return data::CountMicroBatches(
+      s.data.MakeBatchOptions(s.train.batch, s.train.micro_batch, static_cast<uint64_t>(s.run.seed)));
 }
 
 model::ModelSpec ModelOf(const LoadedSettings& loaded, bool own_dataset) {
@@ -91,20 +99,24 @@ Plan MakePlan(const LoadedSettings& loaded, bool own_dataset) {
   Plan plan;
   plan.spec = ModelOf(loaded, own_dataset);
   const int64_t ranks = s.parallel.data * s.parallel.pipeline;
-  if (ranks > 1024) loaded.config.Fail("parallel.data", fmt::format("{} x {} = {} ranks; thread ranks go up to 1024", s.parallel.data, s.parallel.pipeline, ranks));
+  if (ranks > 1024)
+    loaded.config.Fail("parallel.data", fmt::format("{} x {} = {} ranks; thread ranks go up to 1024", s.parallel.data,
+                                                    s.parallel.pipeline, ranks));
   const int64_t stages = s.parallel.pipeline * s.parallel.chunks;
   const auto layers = static_cast<int64_t>(plan.spec.layers.size());
   if (stages > layers)
-    loaded.config.Fail(s.parallel.chunks > 1 ? "parallel.chunks" : "parallel.pipeline",
-                       fmt::format("{} positions x {} chunks = {} stages, but the model has only {} layers (embedding, {} blocks, head); "
-                                   "use at most {} stages or raise model.layers",
-                                   s.parallel.pipeline, s.parallel.chunks, stages, layers, s.model.gpt.layers, layers));
+    loaded.config.Fail(
+        s.parallel.chunks > 1 ? "parallel.chunks" : "parallel.pipeline",
+        fmt::format(
+            "{} positions x {} chunks = {} stages, but the model has only {} layers (embedding, {} blocks, head); "
+            "use at most {} stages or raise model.layers",
+            s.parallel.pipeline, s.parallel.chunks, stages, layers, s.model.gpt.layers, layers));
   plan.partition = model::MakePartition(plan.spec, s.parallel.stages, static_cast<int>(stages));
   plan.units = model::MakeUnits(plan.spec, plan.partition);
   const schedule::LowerSpec lower = MakeLowerSpec(loaded, plan);
   if (IsFile(s.parallel.schedule)) {
-    plan.schedule = schedule::CompleteSchedule(
-        schedule::ParseSchedule(ReadFile(s.parallel.schedule), s.parallel.schedule), lower);
+    plan.schedule =
+        schedule::CompleteSchedule(schedule::ParseSchedule(ReadFile(s.parallel.schedule), s.parallel.schedule), lower);
   } else {
     plan.schedule = schedule::Lower(Registry<schedule::Builder>::Find(s.parallel.schedule), lower);
   }
@@ -122,22 +134,28 @@ Plan MakePlan(const LoadedSettings& loaded, bool own_dataset) {
                                       .final_state = s.train.sample_tokens > 0});
   plan.explanation = model::ExplainPartition(plan.spec, plan.partition);
   if (!plan.explanation.empty() && plan.explanation.back() != '\n') plan.explanation += '\n';
-  plan.explanation += fmt::format("batch: {} samples = {} micro-batches of up to {}, over {} replica{} ({})\n", s.train.batch,
-                                  lower.micro_batches, s.train.micro_batch, s.parallel.data, s.parallel.data == 1 ? "" : "s",
-                                  s.parallel.data == 1 ? "all on one" : fmt::format("{} to {} each", lower.micro_batches / s.parallel.data,
-                                                                                   (lower.micro_batches + s.parallel.data - 1) / s.parallel.data));
-  plan.explanation += fmt::format("schedule: {} on {} data x {} pipeline ranks, {} stages, {} actions\n", s.parallel.schedule,
-                                  s.parallel.data, s.parallel.pipeline, stages, plan.schedule.num_actions());
+  plan.explanation +=
+      fmt::format("batch: {} samples = {} micro-batches of up to {}, over {} replica{} ({})\n", s.train.batch,
+                  lower.micro_batches, s.train.micro_batch, s.parallel.data, s.parallel.data == 1 ? "" : "s",
+                  s.parallel.data == 1 ? "all on one"
+                                       : fmt::format("{} to {} each", lower.micro_batches / s.parallel.data,
+                                                     (lower.micro_batches + s.parallel.data - 1) / s.parallel.data));
+  plan.explanation +=
+      fmt::format("schedule: {} on {} data x {} pipeline ranks, {} stages, {} actions\n", s.parallel.schedule,
+                  s.parallel.data, s.parallel.pipeline, stages, plan.schedule.num_actions());
   return plan;
 }
 
 void RequireSound(const Plan& plan) {
   // The executor issues a rank's list in program order with buffered sends (eager); messages and collectives then
   // complete on their own channels and queues (channelled).
-  const auto completes = [&](schedule::Transport t) { return plan.verdict.transports[static_cast<size_t>(t)].completes; };
+  const auto completes = [&](schedule::Transport t) {
+    return plan.verdict.transports[static_cast<size_t>(t)].completes;
+  };
   RequireRunnable(plan.schedule);
   if (plan.verdict.ok() && completes(schedule::Transport::eager) && completes(schedule::Transport::channelled)) return;
-  throw UnsoundSchedule("the schedule '{}' is not sound, so it is not run:\n{}", plan.schedule.name, plan.verdict.ToString());
+  throw UnsoundSchedule("the schedule '{}' is not sound, so it is not run:\n{}", plan.schedule.name,
+                        plan.verdict.ToString());
 }
 
 }  // namespace penstock::session

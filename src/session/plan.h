@@ -55,7 +55,8 @@ class DoesNotFit : public UserError {
   using UserError::UserError;
 };
 
-// Memory of this machine, or of the control group that the process runs in when that is less; 0 when neither can be read.
+// Memory of this machine, or of the control group that the process runs in when that is less; 0 when neither can be
+// read.
 int64_t MachineMemory();
 
 // DoesNotFit when the estimate for this machine, all its ranks together, is above runtime.memory_limit (0: above

@@ -54,11 +54,17 @@ int64_t ControlGroupLimit() {
 std::string WhatHelps(const std::string& largest, const Settings& s) {
   std::string help;
   const auto add = [&help](const std::string& text) { help += (help.empty() ? "" : "; ") + text; };
-  const bool per_sample = largest == "activation" || largest == "workspace" || largest == "boundary" || largest == "message";
-  if (per_sample && s.parallel.recompute == "none") add("parallel.recompute = \"full\" keeps only the inputs of a stage");
-  if (per_sample && s.train.micro_batch > 1) add(fmt::format("a smaller train.micro_batch (now {})", s.train.micro_batch));
-  if (per_sample && s.train.micro_batch == 1 && s.data.sequence > 1) add(fmt::format("a shorter data.sequence (now {})", s.data.sequence));
-  if (s.parallel.data > 1) add(fmt::format("fewer ranks on this machine: each of the parallel.data = {} replicas keeps a whole copy", s.parallel.data));
+  const bool per_sample =
+      largest == "activation" || largest == "workspace" || largest == "boundary" || largest == "message";
+  if (per_sample && s.parallel.recompute == "none")
+    add("parallel.recompute = \"full\" keeps only the inputs of a stage");
+  if (per_sample && s.train.micro_batch > 1)
+    add(fmt::format("a smaller train.micro_batch (now {})", s.train.micro_batch));
+  if (per_sample && s.train.micro_batch == 1 && s.data.sequence > 1)
+    add(fmt::format("a shorter data.sequence (now {})", s.data.sequence));
+  if (s.parallel.data > 1)
+    add(fmt::format("fewer ranks on this machine: each of the parallel.data = {} replicas keeps a whole copy",
+                    s.parallel.data));
   if (!per_sample) add("a smaller model, or an optimizer that keeps less per parameter");
   add("a larger runtime.memory_limit, where there is more memory");
   return help;
@@ -78,29 +84,37 @@ void RequireFits(const Plan& plan, const Settings& s) {
   if (limit == 0 || predicted <= limit) return;
   const int rank = plan.memory.largest_rank();
   const std::string largest = plan.memory.ranks[rank].LargestPart();
-  throw DoesNotFit("the plan needs about {} on this machine, and {} is {}. Largest rank: {} with {}, mostly {}. What would help: {}",
-                   FormatBytes(predicted), given ? "runtime.memory_limit" : "its memory", FormatBytes(limit), rank,
-                   FormatBytes(plan.memory.ranks[rank].total()), largest, WhatHelps(largest, s));
+  throw DoesNotFit(
+      "the plan needs about {} on this machine, and {} is {}. Largest rank: {} with {}, mostly {}. What would help: {}",
+      FormatBytes(predicted), given ? "runtime.memory_limit" : "its memory", FormatBytes(limit), rank,
+      FormatBytes(plan.memory.ranks[rank].total()), largest, WhatHelps(largest, s));
 }
 
 std::string DescribeMemory(const cost::MemoryEstimate& memory) {
-  const auto bytes = [](const cost::RankMemory& r, BufferClass c) { return FormatBytes(r.at_peak[static_cast<size_t>(c)]); };
+  const auto bytes = [](const cost::RankMemory& r, BufferClass c) {
+    return FormatBytes(r.at_peak[static_cast<size_t>(c)]);
+  };
   std::string text = "memory, predicted peak of each rank and what it is made of\n";
-  text += fmt::format("{:>4} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11}\n", "rank", "peak", "parameter", "optimizer", "gradient",
-                      "activation", "boundary", "workspace", "+ cached");
+  text += fmt::format("{:>4} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11}\n", "rank", "peak", "parameter",
+                      "optimizer", "gradient", "activation", "boundary", "workspace", "+ cached");
   for (size_t i = 0; i < std::min(kMaxRows, memory.ranks.size()); ++i) {
     const cost::RankMemory& r = memory.ranks[i];
-    const int64_t crossing = r.at_peak[static_cast<size_t>(BufferClass::boundary)] + r.at_peak[static_cast<size_t>(BufferClass::message)];
-    text += fmt::format("{:>4} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11}\n", i, FormatBytes(r.peak()), bytes(r, BufferClass::parameter),
-                        bytes(r, BufferClass::optimizer_state), bytes(r, BufferClass::gradient), bytes(r, BufferClass::activation),
-                        FormatBytes(crossing), FormatBytes(r.workspace), FormatBytes(r.cached));
+    const int64_t crossing =
+        r.at_peak[static_cast<size_t>(BufferClass::boundary)] + r.at_peak[static_cast<size_t>(BufferClass::message)];
+    text += fmt::format("{:>4} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11}\n", i, FormatBytes(r.peak()),
+                        bytes(r, BufferClass::parameter), bytes(r, BufferClass::optimizer_state),
+                        bytes(r, BufferClass::gradient), bytes(r, BufferClass::activation), FormatBytes(crossing),
+                        FormatBytes(r.workspace), FormatBytes(r.cached));
   }
   if (memory.ranks.size() > kMaxRows) text += fmt::format(" ... and {} ranks more\n", memory.ranks.size() - kMaxRows);
-  text += fmt::format("this machine: {} for {} rank{} and {} for the process; a checkpoint adds a copy per tensor, up to {} a rank, outside the step\n",
-                      FormatBytes(memory.machine()), memory.ranks.size(), memory.ranks.size() == 1 ? "" : "s", FormatBytes(memory.process),
-                      FormatBytes(std::max_element(memory.ranks.begin(), memory.ranks.end(), [](const auto& a, const auto& b) {
-                                    return a.load_copy < b.load_copy;
-                                  })->load_copy));
+  text += fmt::format(
+      "this machine: {} for {} rank{} and {} for the process; a checkpoint adds a copy per tensor, up to {} a rank, "
+      "outside the step\n",
+      FormatBytes(memory.machine()), memory.ranks.size(), memory.ranks.size() == 1 ? "" : "s",
+      FormatBytes(memory.process),
+      FormatBytes(std::max_element(memory.ranks.begin(), memory.ranks.end(), [](const auto& a, const auto& b) {
+                    return a.load_copy < b.load_copy;
+                  })->load_copy));
   return text;
 }
 

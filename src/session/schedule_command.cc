@@ -1,9 +1,9 @@
 #include "session/schedule_command.h"
 
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "base/error.h"
@@ -52,7 +52,8 @@ Schedule FromFile(const ScheduleOptions& options) {
 
 LowerSpec SpecOf(const Builder& builder, const ScheduleOptions& options) {
   if (!options.ranks) throw UserError("schedule '{}' needs --ranks, for example --ranks 4", builder.name);
-  if (!options.micro_batches) throw UserError("schedule '{}' needs --microbatches, for example --microbatches 8", builder.name);
+  if (!options.micro_batches)
+    throw UserError("schedule '{}' needs --microbatches, for example --microbatches 8", builder.name);
   LowerSpec spec;
   spec.pipeline = *options.ranks;
   spec.chunks = options.chunks.value_or(builder.default_chunks);
@@ -86,8 +87,7 @@ UniformCosts CostsOf(const ScheduleOptions& options, int chunks, int64_t actions
     throw UserError("--costs takes three times, of forward, backward_input and backward_weight, as in 1,1,1; not '{}'",
                     options.costs);
   times.push_back(Rational::Parse(options.hop));
-  if (options.per != "rank" && options.per != "chunk")
-    throw UserError("--per is rank or chunk, not '{}'", options.per);
+  if (options.per != "rank" && options.per != "chunk") throw UserError("--per is rank or chunk, not '{}'", options.per);
 
   // All times are multiples of 1 / denominator: refuse what could leave 64 bits on the way to the makespan.
   double denominator = chunks, largest = 0;
@@ -97,8 +97,8 @@ UniformCosts CostsOf(const ScheduleOptions& options, int chunks, int64_t actions
     largest = std::max(largest, t.ToDouble());
   }
   if (denominator * std::max(largest, 1.0) * static_cast<double>(actions) > 1e18)
-    throw UserError("--costs {} and --hop {} cannot be added up exactly over {} actions; use shorter numbers", options.costs,
-                    options.hop, actions);
+    throw UserError("--costs {} and --hop {} cannot be added up exactly over {} actions; use shorter numbers",
+                    options.costs, options.hop, actions);
 
   UniformCosts costs = options.per == "rank" ? UniformCosts::PerRank(times[0], times[1], times[2], chunks)
                                              : UniformCosts{times[0], times[1], times[2], 0};
@@ -110,7 +110,8 @@ UniformCosts CostsOf(const ScheduleOptions& options, int chunks, int64_t actions
 int ChunksOf(const Schedule& schedule, const std::string& per) {
   const int stages = schedule.num_stages(), positions = std::max(1, schedule.route.pipeline_size);
   if (stages % positions != 0 && per == "rank")
-    throw UserError("{} stages on {} pipeline positions have no common share of a rank; use --per chunk", stages, positions);
+    throw UserError("{} stages on {} pipeline positions have no common share of a rank; use --per chunk", stages,
+                    positions);
   return std::max(1, stages / positions);
 }
 
@@ -189,8 +190,9 @@ std::string WithDecimal(const Rational& value) {
 std::string ToText(const ScheduleAnswer& a, const ScheduleOptions& options) {
   std::vector<std::string> peaks;
   for (const Rational& peak : a.replay.peak_micro_batches) peaks.push_back(fmt::format("{:.4g}", peak.ToDouble()));
-  std::string text = fmt::format("{}: {} ranks, {} stages, {} micro-batches, {} route\n", a.schedule.name,
-                                 a.schedule.num_ranks(), a.schedule.num_stages(), a.schedule.num_micro_batches(), a.route);
+  std::string text =
+      fmt::format("{}: {} ranks, {} stages, {} micro-batches, {} route\n", a.schedule.name, a.schedule.num_ranks(),
+                  a.schedule.num_stages(), a.schedule.num_micro_batches(), a.route);
   text += fmt::format("  makespan           {}\n", WithDecimal(a.replay.makespan));
   text += fmt::format("  max_span           {}\n", WithDecimal(a.replay.max_span));
   text += fmt::format("  bubble_fraction    {}\n", WithDecimal(a.replay.bubble_fraction));
@@ -229,7 +231,8 @@ int RunSchedule(const ScheduleOptions& options, std::ostream& out) {
   const ScheduleAnswer answer = AnswerSchedule(options);
   if (!options.save.empty()) WriteFileAtomically(options.save, schedule::PrintSchedule(answer.schedule));
   if (!options.draw.empty()) {
-    const std::string title = fmt::format("{}, {} route, costs {} per {}", answer.schedule.name, answer.route, options.costs, options.per);
+    const std::string title =
+        fmt::format("{}, {} route, costs {} per {}", answer.schedule.name, answer.route, options.costs, options.per);
     const auto timeline = simulate::ToTimeline(answer.schedule, answer.replay, title);
     WriteFileAtomically(options.draw, report::DrawSvg(timeline, {.seconds = false}));
   }

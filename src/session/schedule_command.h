@@ -1,7 +1,7 @@
 // src/session/schedule_command.h
 //
-// `penstock schedule`: builds one schedule, or reads it from a file, verifies it, and says how long it takes and what it
-// keeps alive at uniform costs. Exact rationals inside.
+// `penstock schedule`: builds one schedule, or reads it from a file, verifies it, and says how long it takes and what
+// it keeps alive at uniform costs. Exact rationals inside.
 #pragma once
 
 #include <iosfwd>
@@ -25,8 +25,8 @@ struct ScheduleOptions {
   std::string per = "rank";          // "rank": costs of a rank's share, all its chunks; "chunk": of one stage
   std::string hop = "0";             // latency of a message
   bool print = false;
-  std::string save;                  // path of the text form; empty: none
-  std::string draw;                  // path of an SVG; empty: none
+  std::string save;  // path of the text form; empty: none
+  std::string draw;  // path of an SVG; empty: none
   bool json = false;
 };
 

@@ -16,19 +16,30 @@ void DeclareModel(config::Section& s, model::ModelConfig* m) {
   s.Int("hidden", &g->hidden, {.min = 1, .help = "width of the residual stream"});
   s.Int("heads", &g->heads, {.min = 1, .help = "attention heads; divides hidden"});
   s.Int("kv_heads", &g->kv_heads,
-        {.min = 0, .help = "key and value heads (grouped-query attention); 0: as many as heads", .only_if = llama, .only_if_text = llama_text});
-  s.Int("ffn", &g->ffn, {.min = 0, .help = "width of the feed-forward; 0: 4 hidden (gpt2), 8/3 hidden rounded up to 8 (llama)"});
+        {.min = 0,
+         .help = "key and value heads (grouped-query attention); 0: as many as heads",
+         .only_if = llama,
+         .only_if_text = llama_text});
+  s.Int("ffn", &g->ffn,
+        {.min = 0, .help = "width of the feed-forward; 0: 4 hidden (gpt2), 8/3 hidden rounded up to 8 (llama)"});
   s.Int("vocabulary", &g->vocabulary, {.min = 0, .help = "rows of the embedding; 0: the tokenizer's vocabulary"});
   s.Int("context", &g->context, {.min = 0, .help = "longest sequence; 0: data.sequence", .unit = "tokens"});
   s.Bool("tied", &g->tied, {.help = "the head shares the token embedding"});
-  s.Real("dropout", &g->dropout, {.min = 0.0, .below = 1.0, .help = "after the embedding and on both residual branches"});
+  s.Real("dropout", &g->dropout,
+         {.min = 0.0, .below = 1.0, .help = "after the embedding and on both residual branches"});
   s.Real("attention_dropout", &g->attention_dropout,
-         {.min = 0.0, .below = 1.0, .help = "on attention probabilities", .only_if = [g] { return g->attention == "reference"; },
+         {.min = 0.0,
+          .below = 1.0,
+          .help = "on attention probabilities",
+          .only_if = [g] { return g->attention == "reference"; },
           .only_if_text = "model.attention = 'reference'"});
   s.Real("norm_eps", &g->norm_eps, {.above = 0.0, .help = "added to the variance in norms"});
-  s.Real("rope_base", &g->rope_base, {.above = 0.0, .help = "base of the rotary angles", .only_if = llama, .only_if_text = llama_text});
+  s.Real("rope_base", &g->rope_base,
+         {.above = 0.0, .help = "base of the rotary angles", .only_if = llama, .only_if_text = llama_text});
   s.Real("init_std", &g->init_std, {.above = 0.0, .help = "standard deviation of initial weights"});
-  s.String("attention", &g->attention, {.choices = {"fused", "reference"}, .help = "kernel: fused (no matrix of probabilities is kept) or reference"});
+  s.String(
+      "attention", &g->attention,
+      {.choices = {"fused", "reference"}, .help = "kernel: fused (no matrix of probabilities is kept) or reference"});
   s.Int("loss_chunk", &g->loss_chunk, {.min = 1, .help = "rows of logits alive at once in the loss", .unit = "tokens"});
 }
 
@@ -37,23 +48,37 @@ void DeclareModel(config::Section& s, model::ModelConfig* m) {
 void RunSettings::Declare(config::Section& s) {
   s.Help("Where the run is kept, and its seed.");
   s.String("dir", &dir, {.help = "run directory; empty: runs/<name of the config file>"});
-  s.Bool("overwrite", &overwrite, {.help = "move what is in run.dir aside (to <dir>.old-N) and start anew, also when it is this run"});
+  s.Bool("overwrite", &overwrite,
+         {.help = "move what is in run.dir aside (to <dir>.old-N) and start anew, also when it is this run"});
   s.Int("seed", &seed, {.min = 0, .help = "of initial weights, data order and dropout"});
 }
 
 void TrainSettings::Declare(config::Section& s) {
-  s.Help("The training loop. A step takes `batch` samples in ceil(batch / micro_batch) micro-batches, over all replicas.");
+  s.Help(
+      "The training loop. A step takes `batch` samples in ceil(batch / micro_batch) micro-batches, over all replicas.");
   s.Int("steps", &steps, {.min = 1, .help = "updates of the whole run", .unit = "steps"});
   s.Int("batch", &batch, {.min = 1, .help = "samples of one step", .unit = "samples"});
   s.Int("micro_batch", &micro_batch, {.min = 1, .help = "samples of one micro-batch", .unit = "samples"});
   s.String("on_nonfinite", &on_nonfinite,
-           {.choices = {"stop", "skip"}, .help = "when a loss or gradient is not finite: end the run before the update, or leave the update out"});
+           {.choices = {"stop", "skip"},
+            .help = "when a loss or gradient is not finite: end the run before the update, or leave the update out"});
   s.Int("max_skipped", &max_skipped,
-        {.min = 1, .help = "updates left out in a row before the run ends all the same", .unit = "steps",
-         .only_if = [this] { return on_nonfinite == "skip"; }, .only_if_text = "train.on_nonfinite = 'skip'"});
-  s.Int("sample_tokens", &sample_tokens, {.min = 0, .help = "tokens to generate at the end; 0: none", .unit = "tokens"});
-  s.String("sample_prompt", &sample_prompt, {.help = "what the sample starts with", .only_if = [this] { return sample_tokens > 0; }, .only_if_text = "train.sample_tokens > 0"});
-  s.Real("sample_temperature", &sample_temperature, {.min = 0.0, .help = "of the sample; 0: the likeliest token", .only_if = [this] { return sample_tokens > 0; }, .only_if_text = "train.sample_tokens > 0"});
+        {.min = 1,
+         .help = "updates left out in a row before the run ends all the same",
+         .unit = "steps",
+         .only_if = [this] { return on_nonfinite == "skip"; },
+         .only_if_text = "train.on_nonfinite = 'skip'"});
+  s.Int("sample_tokens", &sample_tokens,
+        {.min = 0, .help = "tokens to generate at the end; 0: none", .unit = "tokens"});
+  s.String("sample_prompt", &sample_prompt,
+           {.help = "what the sample starts with",
+            .only_if = [this] { return sample_tokens > 0; },
+            .only_if_text = "train.sample_tokens > 0"});
+  s.Real("sample_temperature", &sample_temperature,
+         {.min = 0.0,
+          .help = "of the sample; 0: the likeliest token",
+          .only_if = [this] { return sample_tokens > 0; },
+          .only_if_text = "train.sample_tokens > 0"});
 }
 
 void ParallelSettings::Declare(config::Section& s) {
@@ -61,26 +86,39 @@ void ParallelSettings::Declare(config::Section& s) {
   s.Int("data", &data, {.min = 1, .help = "replicas", .unit = "ranks"});
   s.Int("pipeline", &pipeline, {.min = 1, .help = "pipeline positions", .unit = "ranks"});
   s.Int("chunks", &chunks, {.min = 1, .help = "stages per position"});
-  s.String("schedule", &schedule, {.help = "name of a schedule (penstock list schedules), or a schedule file (a path with a '/' or '.')"});
+  s.String("schedule", &schedule,
+           {.help = "name of a schedule (penstock list schedules), or a schedule file (a path with a '/' or '.')"});
   s.String("route", &route, {.help = "placement of stages on positions; empty: the schedule's default"});
-  s.String("stages", &stages, {.help = "how layers are cut into stages: balanced (by cost), even (by count), or blocks per stage such as '3,3,2'"});
-  s.String("recompute", &recompute, {.choices = {"none", "full"}, .help = "keep only the inputs of a stage and run its forward again before the backward"});
+  s.String(
+      "stages", &stages,
+      {.help =
+           "how layers are cut into stages: balanced (by cost), even (by count), or blocks per stage such as '3,3,2'"});
+  s.String("recompute", &recompute,
+           {.choices = {"none", "full"},
+            .help = "keep only the inputs of a stage and run its forward again before the backward"});
   s.String("split_backward", &split_backward,
-           {.choices = {"as_ordered", "always", "never"}, .help = "input and weight half of backward apart: as the schedule has it, always, or never"});
+           {.choices = {"as_ordered", "always", "never"},
+            .help = "input and weight half of backward apart: as the schedule has it, always, or never"});
 }
 
 void NumericsSettings::Declare(config::Section& s) {
   s.Help("Arithmetic (docs/numerics.md).");
-  s.String("precision", &precision, {.choices = {"fp32", "fp64", "bf16"}, .help = "bf16: mixed, fp32 master weights and accumulation"});
+  s.String("precision", &precision,
+           {.choices = {"fp32", "fp64", "bf16"}, .help = "bf16: mixed, fp32 master weights and accumulation"});
   s.Bool("reproducible", &reproducible, {.help = "the same bits in any layout: canonical summation tree"});
 }
 
 void RuntimeSettings::Declare(config::Section& s) {
   s.Help("How ranks run on this machine.");
   s.Bool("serial", &serial, {.help = "every action waits for its own completion: the reference semantics, slower"});
-  s.Int("intra_op_threads", &intra_op_threads, {.min = 1, .max = 1024, .help = "threads of one operation in each rank"});
-  s.Real("deadline", &deadline, {.above = 0.0, .max = 1e7, .help = "longest wait for a peer before it counts as lost", .unit = "s"});
-  s.Bytes("memory_limit", &memory_limit, {.min = 0, .help = "refuse a plan whose estimate for this machine is larger; 0: the machine's memory", .unit = "bytes"});
+  s.Int("intra_op_threads", &intra_op_threads,
+        {.min = 1, .max = 1024, .help = "threads of one operation in each rank"});
+  s.Real("deadline", &deadline,
+         {.above = 0.0, .max = 1e7, .help = "longest wait for a peer before it counts as lost", .unit = "s"});
+  s.Bytes("memory_limit", &memory_limit,
+          {.min = 0,
+           .help = "refuse a plan whose estimate for this machine is larger; 0: the machine's memory",
+           .unit = "bytes"});
 }
 
 void CheckpointSettings::Declare(config::Section& s) {
@@ -88,12 +126,15 @@ void CheckpointSettings::Declare(config::Section& s) {
   s.Int("every", &every, {.min = 0, .help = "steps between checkpoints; 0: none on the way", .unit = "steps"});
   s.Bool("at_end", &at_end, {.help = "save after the last step"});
   s.Int("keep", &keep, {.min = 0, .help = "how many of the newest are kept; 0: all"});
-  s.String("resume", &resume, {.help = "auto: go on from the newest valid checkpoint of run.dir, if there is one; never; or a checkpoint to start from"});
+  s.String("resume", &resume,
+           {.help = "auto: go on from the newest valid checkpoint of run.dir, if there is one; never; or a checkpoint "
+                    "to start from"});
 }
 
 void ReportSettings::Declare(config::Section& s) {
   s.Help("What is recorded for the report.");
-  s.Int("timeline_first", &timeline_first, {.min = 0, .help = "first step whose events are kept (counted from where the run starts or resumes)"});
+  s.Int("timeline_first", &timeline_first,
+        {.min = 0, .help = "first step whose events are kept (counted from where the run starts or resumes)"});
   s.Int("timeline_steps", &timeline_steps, {.min = 0, .help = "steps whose events are kept", .unit = "steps"});
 }
 
@@ -112,7 +153,8 @@ LoadedSettings::LoadedSettings() {
   config.Add("report", [this](config::Section& s) { values.report.Declare(s); });
 }
 
-LoadedSettings::LoadedSettings(const std::string& file, const std::vector<std::string>& assignments) : LoadedSettings() {
+LoadedSettings::LoadedSettings(const std::string& file, const std::vector<std::string>& assignments)
+    : LoadedSettings() {
   path = file;
   config.LoadFile(file);
   for (const std::string& assignment : assignments) config.Set(assignment);

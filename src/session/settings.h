@@ -17,7 +17,7 @@
 namespace penstock::session {
 
 struct RunSettings {
-  std::string dir;            // empty: runs/<name of the config file>
+  std::string dir;  // empty: runs/<name of the config file>
   bool overwrite = false;
   int64_t seed = 1;
   void Declare(config::Section& s);

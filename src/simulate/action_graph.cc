@@ -244,11 +244,13 @@ void ActionGraph::AddStageGraph() {
         Connect(other, node, action_of(other).rank != rank);
     };
     if (a.key.kind == Kind::forward)
-      for (const int e : schedule_.graph.inputs(a.key.unit.stage)) wait(forward, schedule_.graph.edges()[e].from, "forward");
+      for (const int e : schedule_.graph.inputs(a.key.unit.stage))
+        wait(forward, schedule_.graph.edges()[e].from, "forward");
     if (a.key.kind == Kind::recompute) wait(forward, a.key.unit.stage, "forward");
     if (HalvesOf(a.key.kind) & schedule::kInputHalf) {
       wait(forward, a.key.unit.stage, "forward");
-      for (const int e : schedule_.graph.outputs(a.key.unit.stage)) wait(input, schedule_.graph.edges()[e].to, "backward");
+      for (const int e : schedule_.graph.outputs(a.key.unit.stage))
+        wait(input, schedule_.graph.edges()[e].to, "backward");
     }
     if (a.key.kind == Kind::backward_weight) wait(input, a.key.unit.stage, "backward_input");
   });

@@ -28,8 +28,8 @@ Action MessageOf(const Action& action) {
   if (action.key.kind == Kind::send) return action;
   Action send;
   send.key.kind = Kind::send;
-  send.key.op = schedule::FindOp(action.key.kind == Kind::forward ? schedule::ops::kActivation
-                                                                  : schedule::ops::kGradient);
+  send.key.op =
+      schedule::FindOp(action.key.kind == Kind::forward ? schedule::ops::kActivation : schedule::ops::kGradient);
   send.key.unit = action.key.unit;
   send.key.micro_batch = action.key.micro_batch;
   send.stream = Stream::send_channel;

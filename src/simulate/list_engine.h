@@ -34,7 +34,7 @@ struct Interval {
 template <typename Time>
 struct Replay {
   std::vector<std::vector<Interval<Time>>> times;  // [rank][index], as Schedule::ranks
-  Time makespan = 0;         // all ranks wait for the last: the barrier of a synchronous step
+  Time makespan = 0;                               // all ranks wait for the last: the barrier of a synchronous step
   Time max_span = 0;         // largest last end - first start of forward and backward work over the ranks
   Time bubble_fraction = 0;  // share of ranks x makespan in which a rank's compute stream is idle
   // Micro-batches whose activations are alive at once, in shares of the rank (one of its n stages counts 1/n): from

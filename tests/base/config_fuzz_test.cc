@@ -26,10 +26,45 @@ raw = '''as is'''
 hex = 0xdead_beef
 )toml";
 
-constexpr std::string_view kPieces[] = {"[", "]", "[[", "]]", "{", "}", "=", ".", ",", "\"", "\"\"\"", "'", "'''", "#", "\n",
-                                        "\r\n", "\\u", "\\UFFFFFFFF", "\\x", "0x", "0b", "1e999", "-", "+", "_", "inf",
-                                        "nan", "true", "9223372036854775808", "1979-05-27", "07:32:00", "\xff", "\xc3",
-                                        "\xed\xa0\x80", "steps", "train", "[train]", "rate = ", "a.b.c = 1\n"};
+constexpr std::string_view kPieces[] = {"[",
+                                        "]",
+                                        "[[",
+                                        "]]",
+                                        "{",
+                                        "}",
+                                        "=",
+                                        ".",
+                                        ",",
+                                        "\"",
+                                        "\"\"\"",
+                                        "'",
+                                        "'''",
+                                        "#",
+                                        "\n",
+                                        "\r\n",
+                                        "\\u",
+                                        "\\UFFFFFFFF",
+                                        "\\x",
+                                        "0x",
+                                        "0b",
+                                        "1e999",
+                                        "-",
+                                        "+",
+                                        "_",
+                                        "inf",
+                                        "nan",
+                                        "true",
+                                        "9223372036854775808",
+                                        "1979-05-27",
+                                        "07:32:00",
+                                        "\xff",
+                                        "\xc3",
+                                        "\xed\xa0\x80",
+                                        "steps",
+                                        "train",
+                                        "[train]",
+                                        "rate = ",
+                                        "a.b.c = 1\n"};
 
 // Loads `text` and, when it is accepted, demands that its resolved form loads to the same values.
 bool Accepts(const std::string& text) {
@@ -88,13 +123,21 @@ std::string Mutate(std::string text, std::mt19937_64& random) {
   for (size_t i = 0; i < changes; ++i) {
     const size_t at = below(text.size() + 1);
     switch (below(5)) {
-      case 0: text.insert(at, kPieces[below(std::size(kPieces))]); break;
-      case 1: text.erase(at, below(8)); break;
+      case 0:
+        text.insert(at, kPieces[below(std::size(kPieces))]);
+        break;
+      case 1:
+        text.erase(at, below(8));
+        break;
       case 2:
         if (at < text.size()) text[at] = static_cast<char>(below(256));
         break;
-      case 3: text.insert(at, text.substr(below(text.size() + 1), below(40))); break;
-      default: text.resize(at); break;
+      case 3:
+        text.insert(at, text.substr(below(text.size() + 1), below(40)));
+        break;
+      default:
+        text.resize(at);
+        break;
     }
   }
   return text;

@@ -41,8 +41,11 @@ struct Example {
       s.Real("ceiling", &ceiling, {.allow_infinite = true, .help = "no more than this"});
       s.String("optimizer", &optimizer, {.choices = {"adamw", "sgd"}, .help = "which optimizer"});
       s.Real("momentum", &momentum,
-             {.min = 0.0, .below = 1.0, .help = "of the velocity",
-              .only_if = [this] { return optimizer == "sgd"; }, .only_if_text = "train.optimizer = 'sgd'"});
+             {.min = 0.0,
+              .below = 1.0,
+              .help = "of the velocity",
+              .only_if = [this] { return optimizer == "sgd"; },
+              .only_if_text = "train.optimizer = 'sgd'"});
       s.Real("gradient_clipping", &clipping, {.min = 0.0, .help = "largest global norm"});
       s.Require({"steps", "ranks"}, [this] { return steps % ranks ? "steps must be a multiple of ranks" : ""; });
     });
@@ -121,8 +124,7 @@ TEST(Config, UnknownKeysNameTheNearest) {
   EXPECT_EQ(Fault("[model]\nblock.dept = 4\n"), "gpt.toml:2: unknown key 'model.block.dept'; did you mean 'depth'?");
   EXPECT_EQ(Fault("[model]\noptimiser = 'sgd'\n"),
             "gpt.toml:2: unknown key 'model.optimiser'; did you mean 'optimizer' in section [train]?");
-  EXPECT_EQ(Fault("[model.block]\nxyzzyxyzzy = 1\n"),
-            "gpt.toml:2: unknown key 'model.block.xyzzyxyzzy'; known: depth");
+  EXPECT_EQ(Fault("[model.block]\nxyzzyxyzzy = 1\n"), "gpt.toml:2: unknown key 'model.block.xyzzyxyzzy'; known: depth");
   EXPECT_EQ(Fault("", {"train.stepz=5"}), "--set train.stepz=5: unknown key 'train.stepz'; did you mean 'steps'?");
 }
 
@@ -145,7 +147,8 @@ TEST(Config, DuplicatesAreRefused) {
 TEST(Config, WrongTypes) {
   EXPECT_EQ(Fault("[train]\nsteps = '4'\n"),
             "gpt.toml:2: train.steps: must be an integer, not a text ('4'); remove the quotes");
-  EXPECT_EQ(Fault("[train]\nsteps = 4.0\n"), "gpt.toml:2: train.steps: must be an integer, not a real number (4); write 4");
+  EXPECT_EQ(Fault("[train]\nsteps = 4.0\n"),
+            "gpt.toml:2: train.steps: must be an integer, not a real number (4); write 4");
   EXPECT_EQ(Fault("[train]\nrate = '1e-3'\n"),
             "gpt.toml:2: train.rate: must be a real number, not a text ('1e-3'); remove the quotes");
   EXPECT_EQ(Fault("[model]\ntied = 1\n"), "gpt.toml:2: model.tied: must be true or false, not an integer (1)");
@@ -153,8 +156,10 @@ TEST(Config, WrongTypes) {
             "gpt.toml:2: model.mesh: must be list of integers, not an integer (2); write [2]");
   EXPECT_EQ(Fault("[model]\nmesh = [2, 'x']\n"),
             "gpt.toml:2: model.mesh: element 2: must be an integer, not a text ('x')");
-  EXPECT_EQ(Fault("[model]\nname = 3\n"), "gpt.toml:2: model.name: must be a text, not an integer (3); put it in quotes");
-  EXPECT_EQ(Fault("[model]\nname.x = 3\n"), "gpt.toml:2: model.name: must be a text, not a section ({...}); put it in quotes");
+  EXPECT_EQ(Fault("[model]\nname = 3\n"),
+            "gpt.toml:2: model.name: must be a text, not an integer (3); put it in quotes");
+  EXPECT_EQ(Fault("[model]\nname.x = 3\n"),
+            "gpt.toml:2: model.name: must be a text, not a section ({...}); put it in quotes");
   EXPECT_NE(Fault("[model]\nlimit = '64 M'\n").find("its unit is not one of"), std::string::npos);
 }
 

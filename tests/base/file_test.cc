@@ -14,16 +14,14 @@ namespace {
 class FileTest : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = testing::TempDir() + "/penstock_file_test_" +
-              testing::UnitTest::GetInstance()->current_test_info()->name();
+    folder_ =
+        testing::TempDir() + "/penstock_file_test_" + testing::UnitTest::GetInstance()->current_test_info()->name();
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
   std::string Path(const std::string& name) const { return folder_ + "/" + name; }
-  int Count() const {
-    return static_cast<int>(std::distance(std::filesystem::directory_iterator(folder_), {}));
-  }
+  int Count() const { return static_cast<int>(std::distance(std::filesystem::directory_iterator(folder_), {})); }
 
   std::string folder_;
 };

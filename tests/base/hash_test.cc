@@ -23,7 +23,8 @@ TEST(Hash, PiecesEqualTheWhole) {
 
 TEST(Utf8, Validity) {
   EXPECT_TRUE(IsUtf8("aé漢😀"));
-  for (const char* bad : {"\x80", "\xc0\x80", "\xc3", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82", "\xff", "\xe0\x9f\xbf"})
+  for (const char* bad :
+       {"\x80", "\xc0\x80", "\xc3", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82", "\xff", "\xe0\x9f\xbf"})
     EXPECT_FALSE(IsUtf8(bad)) << bad;
 }
 

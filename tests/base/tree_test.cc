@@ -33,10 +33,12 @@ TEST(Tree, BracketsFollowTheSpecification) {
 TEST(Tree, AbsentLeavesAreSkippedNotAdded) {
   const std::vector<Term> v{{"0"}, {"1"}, {"2"}, {"3"}};
   Term out;
-  ASSERT_TRUE(TreeSum(v, 0, 4, [](int32_t i) { return i == 1 || i == 2; }, out));
+  ASSERT_TRUE(TreeSum(
+      v, 0, 4, [](int32_t i) { return i == 1 || i == 2; }, out));
   EXPECT_EQ(out.text, "(0+3)");
   out.text = "untouched";
-  EXPECT_FALSE(TreeSum(v, 0, 4, [](int32_t) { return true; }, out));
+  EXPECT_FALSE(TreeSum(
+      v, 0, 4, [](int32_t) { return true; }, out));
   EXPECT_EQ(out.text, "untouched");
 }
 

@@ -91,7 +91,8 @@ TEST(Checkpoint, DamageIsNamed) {
   EXPECT_TRUE(Checkpoint(path).ReadModel({"embed.weight", at::kFloat, {5, 3}}).defined());
 
   Save(directory.path(), 3);
-  std::filesystem::resize_file(path + "/model.safetensors", std::filesystem::file_size(path + "/model.safetensors") - 9);
+  std::filesystem::resize_file(path + "/model.safetensors",
+                               std::filesystem::file_size(path + "/model.safetensors") - 9);
   const std::string truncated = Message([&] { Checkpoint(path).Verify(); });
   EXPECT_TRUE(Contains(truncated, "head.bias") && Contains(truncated, "truncated")) << truncated;
 
@@ -110,8 +111,9 @@ TEST(Checkpoint, TensorsAndManifestMustAgree) {
   const std::string path = Save(directory.path(), 1);
   WriteSafetensors(path + "/model.safetensors", FromMemory({{"embed.weight", at::full({5, 3}, 1.0f)}}));
   EXPECT_TRUE(Contains(Message([&] { Checkpoint{path}; }), "head.bias"));
-  WriteSafetensors(path + "/model.safetensors",
-                   FromMemory({{"embed.weight", at::full({5, 3}, 1.0f)}, {"head.bias", at::full({7}, 1.0f)}, {"x", at::full({1}, 1.0f)}}));
+  WriteSafetensors(path + "/model.safetensors", FromMemory({{"embed.weight", at::full({5, 3}, 1.0f)},
+                                                            {"head.bias", at::full({7}, 1.0f)},
+                                                            {"x", at::full({1}, 1.0f)}}));
   EXPECT_TRUE(Contains(Message([&] { Checkpoint{path}; }), "'x' is not in the manifest"));
 }
 
@@ -182,7 +184,8 @@ TEST(SaveCheckpoint, Streams) {
     auto alive = std::make_shared<int>(i);
     previous = alive;
     auto* memory = new std::vector<float>(100, static_cast<float>(i));
-    return at::from_blob(memory->data(), {100}, [memory, alive](void*) { delete memory; }, at::kFloat);
+    return at::from_blob(
+        memory->data(), {100}, [memory, alive](void*) { delete memory; }, at::kFloat);
   };
   SaveCheckpoint(directory.path(), State(1), source, FromMemory({}));
   EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3, 4}));

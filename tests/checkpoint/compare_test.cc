@@ -34,8 +34,8 @@ TEST(Compare, EqualAndNan) {
 
 TEST(Compare, FirstDifferenceAndUlp) {
   const float next = std::nextafter(2.0f, 3.0f);
-  const TensorDifference d =
-      CompareTensor("w", Floats({1.0f, 2.0f, 5.0f}), Floats({1.0f, next, std::nextafter(std::nextafter(5.0f, 9.0f), 9.0f)}));
+  const TensorDifference d = CompareTensor("w", Floats({1.0f, 2.0f, 5.0f}),
+                                           Floats({1.0f, next, std::nextafter(std::nextafter(5.0f, 9.0f), 9.0f)}));
   EXPECT_EQ(d.verdict, Verdict::rounding);
   EXPECT_EQ(d.count, 2);
   EXPECT_EQ(d.element, 1);
@@ -68,8 +68,9 @@ TEST(Compare, Faults) {
 
 // A16: each precision has its own bound.
 TEST(Compare, BoundsByPrecision) {
-  for (const auto& [dtype, rounding, fault] : {std::tuple{at::kDouble, 1e-12, 1e-6}, std::tuple{at::kFloat, 1e-6, 1e-3},
-                                               std::tuple{at::kBFloat16, 8e-3, 1e-1}, std::tuple{at::kHalf, 1e-3, 1e-1}}) {
+  for (const auto& [dtype, rounding, fault] :
+       {std::tuple{at::kDouble, 1e-12, 1e-6}, std::tuple{at::kFloat, 1e-6, 1e-3}, std::tuple{at::kBFloat16, 8e-3, 1e-1},
+        std::tuple{at::kHalf, 1e-3, 1e-1}}) {
     const at::Tensor a = at::full({4}, 1.0, dtype);
     EXPECT_EQ(CompareTensor("w", a, at::full({4}, 1.0 + rounding, dtype)).verdict, Verdict::rounding) << dtype;
     EXPECT_EQ(CompareTensor("w", a, at::full({4}, 1.0 + fault, dtype)).verdict, Verdict::fault) << dtype;

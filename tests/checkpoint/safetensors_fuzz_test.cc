@@ -12,10 +12,36 @@
 namespace penstock::checkpoint {
 namespace {
 
-const char* const kTokens[] = {"{",    "}",     "[",       "]",  ",",     ":",       "\"",           "0",  "-1",   "1e3",
-                               "null", "true",  "\"a\"",   "\\", "\xff",  "\\u0000", "\"__metadata__\"", "[[[[", "{\"a\":", "4",
-                               "8",    "\"F32\"", "\"dtype\"", "\"shape\"", "\"data_offsets\"", "9223372036854775807",
-                               "18446744073709551615", "18446744073709551616", "[0,0]", "[4,0]"};
+const char* const kTokens[] = {"{",
+                               "}",
+                               "[",
+                               "]",
+                               ",",
+                               ":",
+                               "\"",
+                               "0",
+                               "-1",
+                               "1e3",
+                               "null",
+                               "true",
+                               "\"a\"",
+                               "\\",
+                               "\xff",
+                               "\\u0000",
+                               "\"__metadata__\"",
+                               "[[[[",
+                               "{\"a\":",
+                               "4",
+                               "8",
+                               "\"F32\"",
+                               "\"dtype\"",
+                               "\"shape\"",
+                               "\"data_offsets\"",
+                               "9223372036854775807",
+                               "18446744073709551615",
+                               "18446744073709551616",
+                               "[0,0]",
+                               "[4,0]"};
 
 std::string Mutate(std::string text, std::mt19937_64& rng) {
   const int edits = 1 + static_cast<int>(rng() % 4);
@@ -25,10 +51,18 @@ std::string Mutate(std::string text, std::mt19937_64& rng) {
       case 0:
         if (!text.empty()) text[at] = static_cast<char>(rng());
         break;
-      case 1: text.erase(at, 1 + rng() % 8); break;
-      case 2: text.insert(at, kTokens[rng() % std::size(kTokens)]); break;
-      case 3: text.insert(at, text.substr(text.empty() ? 0 : rng() % text.size(), rng() % 64)); break;
-      case 4: text.resize(at); break;
+      case 1:
+        text.erase(at, 1 + rng() % 8);
+        break;
+      case 2:
+        text.insert(at, kTokens[rng() % std::size(kTokens)]);
+        break;
+      case 3:
+        text.insert(at, text.substr(text.empty() ? 0 : rng() % text.size(), rng() % 64));
+        break;
+      case 4:
+        text.resize(at);
+        break;
       case 5:  // another digit: lengths, dimensions and offsets that nearly fit
         for (size_t k = at; k < text.size(); ++k)
           if (text[k] >= '0' && text[k] <= '9') {

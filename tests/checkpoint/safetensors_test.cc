@@ -8,8 +8,8 @@
 #include <fstream>
 
 #include "base/error.h"
-#include "checkpoint/tensor_hash.h"
 #include "checkpoint/temporary_directory.h"
+#include "checkpoint/tensor_hash.h"
 
 namespace penstock::checkpoint {
 namespace {
@@ -58,7 +58,8 @@ TEST(Safetensors, BytesAreTheFormat) {
 
 TEST(Safetensors, ShardsAreReadAlone) {
   const TemporaryDirectory directory;
-  WriteSafetensors(directory / "x", FromMemory({{"a", at::full({3}, 9.0)}, {"w", at::arange(10, at::kInt).reshape({2, 5})}}));
+  WriteSafetensors(directory / "x",
+                   FromMemory({{"a", at::full({3}, 9.0)}, {"w", at::arange(10, at::kInt).reshape({2, 5})}}));
   const SafetensorsReader reader(directory / "x");
   EXPECT_TRUE(reader.ReadElements("w", 3, 4).equal(at::arange(3, 7, at::kInt)));
   EXPECT_EQ(reader.ReadElements("w", 10, 0).numel(), 0);

@@ -56,13 +56,15 @@ TEST(Cli, UsageErrorsAreOneLine) {
   ExpectUserError({"schedule", "1f1b", "--microbatch", "4"},
                   "schedule: there is no option --microbatch; did you mean '--microbatches'?");
   EXPECT_EQ(Penstock({"shedule"}).code, 2);
-  EXPECT_NE(Penstock({"shedule"}).err.find("there is no sub-command 'shedule'; did you mean 'schedule'?"), std::string::npos);
+  EXPECT_NE(Penstock({"shedule"}).err.find("there is no sub-command 'shedule'; did you mean 'schedule'?"),
+            std::string::npos);
   EXPECT_EQ(Penstock({"schedule", "1f1b", "--ranks", "four"}).code, 2);
   EXPECT_EQ(Penstock({"schedule", "1f1b", "--ranks", "4", "--microbatches", "8", "--per", "stage"}).code, 2);
 }
 
 TEST(Cli, ScheduleJson) {
-  const Outcome outcome = Penstock({"schedule", "interleaved-1f1b", "--ranks", "4", "--chunks", "3", "--microbatches", "8", "--json"});
+  const Outcome outcome =
+      Penstock({"schedule", "interleaved-1f1b", "--ranks", "4", "--chunks", "3", "--microbatches", "8", "--json"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const auto j = nlohmann::json::parse(outcome.out);
   EXPECT_EQ(j.at("makespan"), 27);
@@ -96,7 +98,10 @@ TEST(Cli, ScheduleErrorsSayWhatWouldWork) {
   ExpectUserError({"schedule", "1f1b", "--ranks", "4", "--microbatches", "8", "--costs", "1,-1,1"},
                   "a time cannot be negative: -1");
   EXPECT_EQ(Penstock({"schedule", "1f1b", "--ranks", "60000", "--microbatches", "2000000000"}).code, 2);
-  EXPECT_EQ(Penstock({"schedule", "1f1b", "--ranks", "4", "--microbatches", "8", "--costs", "1/99999999999,1/99999999997,1"}).code, 2);
+  EXPECT_EQ(
+      Penstock({"schedule", "1f1b", "--ranks", "4", "--microbatches", "8", "--costs", "1/99999999999,1/99999999997,1"})
+          .code,
+      2);
 }
 
 TEST(Cli, ScheduleFromFile) {
@@ -136,7 +141,8 @@ TEST(Cli, ListNamesEverything) {
   const Outcome outcome = Penstock({"list", "--json"});
   ASSERT_EQ(outcome.code, 0);
   const auto j = nlohmann::json::parse(outcome.out);
-  for (const char* section : {"schedules", "operators", "passes", "placements"}) EXPECT_FALSE(j.at(section).empty()) << section;
+  for (const char* section : {"schedules", "operators", "passes", "placements"})
+    EXPECT_FALSE(j.at(section).empty()) << section;
   EXPECT_EQ(j.at("schedules").at(0).at("name"), "1f1b");
   EXPECT_EQ(Penstock({"list", "shedules"}).code, 2);
   EXPECT_NE(Penstock({"list"}).out.find("zb-v"), std::string::npos);

@@ -54,8 +54,15 @@ struct Case {
     for (int s = 0; s + 1 < layout.pipeline; ++s) lower.boundary_bytes.push_back(Boundary());
     lower.recompute.assign(layout.pipeline, layout.recompute);
     schedule = schedule::Lower(Registry<schedule::Builder>::Find(layout.schedule), lower);
-    memory = EstimateMemory({.spec = spec, .partition = partition, .units = units, .schedule = schedule, .samples = kSamples, .length = kLength,
-                             .optimizer_states = 2, .reproducible = layout.reproducible, .checkpoints = true});
+    memory = EstimateMemory({.spec = spec,
+                             .partition = partition,
+                             .units = units,
+                             .schedule = schedule,
+                             .samples = kSamples,
+                             .length = kLength,
+                             .optimizer_states = 2,
+                             .reproducible = layout.reproducible,
+                             .checkpoints = true});
   }
   static int64_t Boundary() { return kTokens * 8 * kFloat; }
   int64_t Saved(int stage) const {

@@ -75,14 +75,16 @@ std::string Refusal(const BatchOptions& options) {
 }
 
 TEST(Batches, RefusesWhatDoesNotDivideAndSaysWhatWorks) {
-  EXPECT_EQ(Refusal(Options(8, 3)),
-            "a batch of 8 samples does not divide into micro-batches of 3; sizes that work: 1, 2, 4, 8; or a batch of 6 "
-            "or 9; or allow micro-batches of unequal size (data.ragged = true)");
+  EXPECT_EQ(
+      Refusal(Options(8, 3)),
+      "a batch of 8 samples does not divide into micro-batches of 3; sizes that work: 1, 2, 4, 8; or a batch of 6 "
+      "or 9; or allow micro-batches of unequal size (data.ragged = true)");
   BatchOptions count = OptionsOfCount(2, 3);
   count.allow_ragged = false;
-  EXPECT_EQ(Refusal(count),
-            "a batch of 2 samples does not divide into 3 equal micro-batches; numbers that work: 1, 2; or a batch of 3; "
-            "or allow micro-batches of unequal size (data.ragged = true)");
+  EXPECT_EQ(
+      Refusal(count),
+      "a batch of 2 samples does not divide into 3 equal micro-batches; numbers that work: 1, 2; or a batch of 3; "
+      "or allow micro-batches of unequal size (data.ragged = true)");
   EXPECT_EQ(Refusal(Options(8, 2)), "accepted");
   EXPECT_EQ(CountMicroBatches(Options(8, 2)), 4);
 }
@@ -91,8 +93,7 @@ TEST(Batches, RefusesWhatDoesNotDivideAndSaysWhatWorks) {
 TEST(Batches, EachMicroBatchHasItsOwnLength) {
   BatchOptions options = Options(8, 2);
   options.shuffle = false;
-  const Batches batches(
-      std::make_shared<ListDataset>(ListDataset::Numbered({16, 2, 16, 16, 10, 9, 1, 3})), options);
+  const Batches batches(std::make_shared<ListDataset>(ListDataset::Numbered({16, 2, 16, 16, 10, 9, 1, 3})), options);
   const StepBatches step = batches.MakeStep(0);
   std::vector<int64_t> lengths, valid;
   for (const MicroBatchShape& m : step.micro_batches) {

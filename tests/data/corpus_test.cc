@@ -14,8 +14,8 @@ namespace {
 class CorpusTest : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = testing::TempDir() + "/penstock_corpus_test_" +
-              testing::UnitTest::GetInstance()->current_test_info()->name();
+    folder_ =
+        testing::TempDir() + "/penstock_corpus_test_" + testing::UnitTest::GetInstance()->current_test_info()->name();
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
   }
@@ -86,7 +86,9 @@ TEST_F(CorpusTest, BadInputSaysWhatWouldWork) {
   EXPECT_NE(Fault(folder_ + "/none").find("is not there; give a text file"), std::string::npos);
   EXPECT_NE(Fault(folder_).find("has no file"), std::string::npos);
   Put("good.txt", "good");
-  Put("model.bin", std::string("\x7f" "ELF\0\0", 6));
+  Put("model.bin", std::string("\x7f"
+                               "ELF\0\0",
+                               6));
   EXPECT_NE(Fault(folder_).find("model.bin' is not text: it has NUL bytes (the first at 4); narrow data.include"),
             std::string::npos)
       << Fault(folder_);

@@ -37,12 +37,12 @@ TEST(KeyedPermutation, IsABijection) {
 // Values of an independent implementation. A change here changes the data order of every run: never "update" them.
 TEST(KeyedPermutation, Golden) {
   EXPECT_EQ(First(16, 1, 0, 16), (std::vector<int64_t>{10, 2, 5, 8, 1, 14, 6, 3, 0, 7, 15, 13, 4, 11, 12, 9}));
-  EXPECT_EQ(First(1000, 1, 0, 16), (std::vector<int64_t>{771, 992, 975, 607, 797, 175, 316, 778, 565, 222, 727, 591, 0,
-                                                         733, 235, 315}));
-  EXPECT_EQ(First(1000, 1, 1, 16), (std::vector<int64_t>{592, 434, 644, 95, 795, 309, 184, 447, 487, 69, 802, 921, 465,
-                                                         898, 624, 716}));
-  EXPECT_EQ(First(1000, 2, 0, 16), (std::vector<int64_t>{187, 253, 235, 785, 140, 925, 738, 321, 761, 511, 971, 150,
-                                                         689, 671, 457, 514}));
+  EXPECT_EQ(First(1000, 1, 0, 16),
+            (std::vector<int64_t>{771, 992, 975, 607, 797, 175, 316, 778, 565, 222, 727, 591, 0, 733, 235, 315}));
+  EXPECT_EQ(First(1000, 1, 1, 16),
+            (std::vector<int64_t>{592, 434, 644, 95, 795, 309, 184, 447, 487, 69, 802, 921, 465, 898, 624, 716}));
+  EXPECT_EQ(First(1000, 2, 0, 16),
+            (std::vector<int64_t>{187, 253, 235, 785, 140, 925, 738, 321, 761, 511, 971, 150, 689, 671, 457, 514}));
   EXPECT_EQ(First(1'000'000'000'000, 7, 3, 4),
             (std::vector<int64_t>{133460864464, 870819981930, 402900283800, 436826643617}));
 }

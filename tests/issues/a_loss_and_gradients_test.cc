@@ -37,7 +37,8 @@ TEST(IssueA1, TiedEmbeddingsOverPipelineAndData) {
 // Tokens and labels of sample i are all i here: a mix-up changes the loss.
 TEST(IssueA3, LabelsBelongToTheirBatch) {
   const auto numbered = std::make_shared<data::ListDataset>(data::ListDataset::Numbered({16, 12, 9, 16, 12, 9, 5, 16}));
-  const std::vector<std::string> batches = {"train.batch=4", "train.micro_batch=1", "data.shuffle=false", "train.steps=4"};
+  const std::vector<std::string> batches = {"train.batch=4", "train.micro_batch=1", "data.shuffle=false",
+                                            "train.steps=4"};
   const auto reference = Reference(batches, numbered);
   for (const auto& pipeline : kPipelines) ExpectEqualBits(reference, RunLayout(With(batches, pipeline), numbered));
 
@@ -82,11 +83,14 @@ TEST(IssueA6, BatchThatDoesNotDivide) {
     const auto whole = Reference(ragged, samples, session::OracleKind::whole);
     EXPECT_NE(tiny::Compare(reference, whole).verdict, checkpoint::Verdict::fault) << batch;
     for (const char* schedule : {"1f1b", "gpipe", "zb-h1"})
-      ExpectEqualBits(reference, RunLayout(With(ragged, {"parallel.pipeline=3", fmt::format("parallel.schedule='{}'", schedule)}), samples));
+      ExpectEqualBits(
+          reference,
+          RunLayout(With(ragged, {"parallel.pipeline=3", fmt::format("parallel.schedule='{}'", schedule)}), samples));
   }
   // 2 samples over 3 micro-batches at the end of an epoch of 10: sizes 1, 1, 0.
   const auto ten = EqualSamples(10);
-  const std::vector<std::string> epoch_end = {"train.batch=8", "train.micro_batch=3", "data.ragged=true", "data.last_batch='ragged'", "train.steps=4"};
+  const std::vector<std::string> epoch_end = {"train.batch=8", "train.micro_batch=3", "data.ragged=true",
+                                              "data.last_batch='ragged'", "train.steps=4"};
   const auto settings = tiny::Settings(epoch_end);
   const auto run = session::Prepare(*settings, ten);
   std::vector<int64_t> sizes;
@@ -95,7 +99,9 @@ TEST(IssueA6, BatchThatDoesNotDivide) {
   const auto reference = Reference(epoch_end, ten);
   for (const char* layout : {"parallel.pipeline=3", "parallel.data=2", "parallel.data=3"})
     ExpectEqualBits(reference, RunLayout(With(epoch_end, {layout}), ten));
-  ExpectEqualBits(reference, RunLayout(With(epoch_end, {"parallel.pipeline=2", "parallel.data=2", "parallel.recompute='full'", "parallel.schedule='zb-h1'"}), ten));
+  ExpectEqualBits(reference, RunLayout(With(epoch_end, {"parallel.pipeline=2", "parallel.data=2",
+                                                        "parallel.recompute='full'", "parallel.schedule='zb-h1'"}),
+                                       ten));
   // Not asked for: refused in planning, with the sizes that work.
   try {
     session::Prepare(*tiny::Settings({"train.batch=8", "train.micro_batch=3"}), samples);
@@ -123,8 +129,10 @@ TEST(IssueA9, ValidTokensDiffer) {
   const auto reference = Reference(batches, dataset);
   const auto whole = Reference(batches, dataset, session::OracleKind::whole);
   EXPECT_NE(tiny::Compare(reference, whole).verdict, checkpoint::Verdict::fault);
-  for (const auto& layout : std::vector<std::vector<std::string>>{
-           {"parallel.data=2"}, {"parallel.data=4"}, {"parallel.pipeline=2"}, {"parallel.data=2", "parallel.pipeline=2"}})
+  for (const auto& layout : std::vector<std::vector<std::string>>{{"parallel.data=2"},
+                                                                  {"parallel.data=4"},
+                                                                  {"parallel.pipeline=2"},
+                                                                  {"parallel.data=2", "parallel.pipeline=2"}})
     ExpectEqualBits(reference, RunLayout(With(batches, layout), dataset));
 }
 
@@ -143,13 +151,17 @@ TEST(IssueA12, OneNormForAllStagesAndChunks) {
   const auto samples = EqualSamples();
   for (const char* norm : {"l2", "inf"}) {
     // The large initial weights make the gradients of the stages differ by orders of magnitude.
-    const std::vector<std::string> clipped = {"optimizer.clip=0.1", fmt::format("optimizer.clip_norm='{}'", norm), "model.init_std=0.5"};
+    const std::vector<std::string> clipped = {"optimizer.clip=0.1", fmt::format("optimizer.clip_norm='{}'", norm),
+                                              "model.init_std=0.5"};
     const auto reference = Reference(clipped, samples);
     EXPECT_GT(reference.norms[0], 0.1) << "clipping must be active";
     const auto two = RunLayout(With(clipped, {"parallel.pipeline=2"}), samples);
     ExpectEqualBits(reference, two);
     EXPECT_EQ(reference.norms, two.norms);
-    ExpectEqualBits(reference, RunLayout(With(clipped, {"parallel.pipeline=2", "parallel.chunks=2", "parallel.schedule='interleaved-1f1b'"}), samples));
+    ExpectEqualBits(
+        reference,
+        RunLayout(With(clipped, {"parallel.pipeline=2", "parallel.chunks=2", "parallel.schedule='interleaved-1f1b'"}),
+                  samples));
     ExpectEqualBits(reference, RunLayout(With(clipped, {"parallel.pipeline=2", "parallel.data=2"}), samples));
     // The check can fail: without clipping the run is another one.
     EXPECT_EQ(tiny::Compare(reference, RunLayout({"model.init_std=0.5"}, samples)).verdict, checkpoint::Verdict::fault);
@@ -159,13 +171,17 @@ TEST(IssueA12, OneNormForAllStagesAndChunks) {
 // pytorch/torchtitan PR 4312: gradients bitwise equal at step 1, runs split at step 15 because of the norm's order.
 TEST(IssueA14, NormOrderDoesNotSplitRuns) {
   const auto samples = EqualSamples(64);
-  const std::vector<std::string> long_run = {"train.steps=30", "optimizer.clip=0.1", "numerics.precision='fp32'", "train.micro_batch=1"};
+  const std::vector<std::string> long_run = {"train.steps=30", "optimizer.clip=0.1", "numerics.precision='fp32'",
+                                             "train.micro_batch=1"};
   const auto one = RunLayout(long_run, samples);
   ExpectEqualBits(one, RunLayout(With(long_run, {"parallel.pipeline=2"}), samples));
   // Fast mode promises a tolerance only; norms stay within 3 units in the last place in the first step.
   const auto fast = With(long_run, {"numerics.reproducible=false"});
-  const auto fast_one = RunLayout(fast, samples), fast_two = RunLayout(With(fast, {"parallel.pipeline=2", "parallel.schedule='gpipe'"}), samples);
-  EXPECT_NEAR(fast_one.norms[0], fast_two.norms[0], 3 * std::abs(std::nextafter(static_cast<float>(fast_one.norms[0]), 1e30f) - static_cast<float>(fast_one.norms[0])));
+  const auto fast_one = RunLayout(fast, samples),
+             fast_two = RunLayout(With(fast, {"parallel.pipeline=2", "parallel.schedule='gpipe'"}), samples);
+  EXPECT_NEAR(fast_one.norms[0], fast_two.norms[0],
+              3 * std::abs(std::nextafter(static_cast<float>(fast_one.norms[0]), 1e30f) -
+                           static_cast<float>(fast_one.norms[0])));
 }
 
 }  // namespace

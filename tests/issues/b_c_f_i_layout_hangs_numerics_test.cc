@@ -23,33 +23,40 @@ namespace {
 std::vector<int> Blocks(const session::Plan& plan) {
   std::vector<int> blocks(plan.partition.stages());
   for (int s = 0; s < plan.partition.stages(); ++s)
-    for (int l = plan.partition.first[s]; l < plan.partition.first[s + 1]; ++l) blocks[s] += plan.spec.layers[l].repeated;
+    for (int l = plan.partition.first[s]; l < plan.partition.first[s + 1]; ++l)
+      blocks[s] += plan.spec.layers[l].repeated;
   return blocks;
 }
 
 // NVIDIA/Megatron-LM issue 1304: 30 layers over 4 stages trained 28.
 TEST(IssueB1, NoLayerIsDropped) {
-  const auto thirty = session::MakePlan(*tiny::Settings({"model.layers=30", "parallel.pipeline=4", "parallel.stages='even'"}), true);
+  const auto thirty =
+      session::MakePlan(*tiny::Settings({"model.layers=30", "parallel.pipeline=4", "parallel.stages='even'"}), true);
   EXPECT_EQ(Blocks(thirty), (std::vector<int>{8, 8, 7, 7}));
   EXPECT_EQ(static_cast<int>(thirty.spec.layers.size()), 32);  // with embedding and head
   EXPECT_NE(thirty.explanation.find("stage 3"), std::string::npos);
   const auto seven = session::MakePlan(*tiny::Settings({"model.layers=7", "parallel.pipeline=4"}), true);
   const std::vector<int> blocks = Blocks(seven);
   EXPECT_EQ(std::accumulate(blocks.begin(), blocks.end(), 0), 7);
-  EXPECT_THROW(session::MakePlan(*tiny::Settings({"model.layers=7", "parallel.pipeline=4", "parallel.stages='2,2,1,1'"}), true), UserError);
+  EXPECT_THROW(
+      session::MakePlan(*tiny::Settings({"model.layers=7", "parallel.pipeline=4", "parallel.stages='2,2,1,1'"}), true),
+      UserError);
   // And it trains all of them: the uneven pipeline has the bits of the plain loop over all layers.
   const auto samples = tiny::EqualSamples();
-  tiny::ExpectEqualBits(tiny::Reference({"model.layers=7"}, samples), tiny::RunLayout({"model.layers=7", "parallel.pipeline=4"}, samples));
+  tiny::ExpectEqualBits(tiny::Reference({"model.layers=7"}, samples),
+                        tiny::RunLayout({"model.layers=7", "parallel.pipeline=4"}, samples));
 }
 
 // NVIDIA/Megatron-LM PR 5318: embedding and loss unbalance the ends. A vocabulary of 20,000 at hidden 32 makes the head
 // the most expensive layer.
 TEST(IssueB5, BlocksMoveAwayFromAnExpensiveHead) {
-  const auto plan = session::MakePlan(*tiny::Settings({"model.vocabulary=20000", "model.layers=10", "parallel.pipeline=4", "data.sequence=256"}), true);
+  const auto plan = session::MakePlan(
+      *tiny::Settings({"model.vocabulary=20000", "model.layers=10", "parallel.pipeline=4", "data.sequence=256"}), true);
   const std::vector<double> cost = model::LayerCosts(plan.spec, 1, 256);
   const auto stage_cost = [&](const std::vector<int>& first) {
     double worst = 0;
-    for (size_t s = 0; s + 1 < first.size(); ++s) worst = std::max(worst, std::accumulate(cost.begin() + first[s], cost.begin() + first[s + 1], 0.0));
+    for (size_t s = 0; s + 1 < first.size(); ++s)
+      worst = std::max(worst, std::accumulate(cost.begin() + first[s], cost.begin() + first[s + 1], 0.0));
     return worst;
   };
   // No other cut has a cheaper most expensive stage: all of them are tried.
@@ -61,14 +68,19 @@ TEST(IssueB5, BlocksMoveAwayFromAnExpensiveHead) {
   EXPECT_DOUBLE_EQ(stage_cost(plan.partition.first), best);
   const std::vector<int> blocks = Blocks(plan);
   EXPECT_LT(blocks[3], blocks[1]) << "the last stage has the head and must have fewer blocks";
-  const auto even = session::MakePlan(*tiny::Settings({"model.vocabulary=20000", "model.layers=10", "parallel.pipeline=4", "data.sequence=256", "parallel.stages='even'"}), true);
+  const auto even =
+      session::MakePlan(*tiny::Settings({"model.vocabulary=20000", "model.layers=10", "parallel.pipeline=4",
+                                         "data.sequence=256", "parallel.stages='even'"}),
+                        true);
   EXPECT_LT(stage_cost(plan.partition.first), stage_cost(even.partition.first));
 }
 
 // sail-sg/zero-bubble issue 73, pytorch issue 188833: F0 on rank 1 started after F1 of rank 0.
 TEST(IssueC8, WarmUpIsAsFastAsTheDependenciesAllow) {
-  const auto plan = session::MakePlan(*tiny::Settings({"parallel.pipeline=4", "train.batch=8", "train.micro_batch=1"}), true);
-  const schedule::UniformActionCosts costs({.forward = 1, .backward_input = 1, .backward_weight = 1, .hop = Rational(1, 4)});
+  const auto plan =
+      session::MakePlan(*tiny::Settings({"parallel.pipeline=4", "train.batch=8", "train.micro_batch=1"}), true);
+  const schedule::UniformActionCosts costs(
+      {.forward = 1, .backward_input = 1, .backward_weight = 1, .hop = Rational(1, 4)});
   const auto replayed = simulate::ReplayInOrder<Rational>(plan.schedule, costs);
   Rational end_of_first(-1), start_of_second(-1);
   for (int r = 0; r < 2; ++r) {
@@ -86,7 +98,8 @@ TEST(IssueC8, WarmUpIsAsFastAsTheDependenciesAllow) {
 // without the loss, stop before the update.
 TEST(IssueF2, NonFiniteStopsAllRanksBeforeTheUpdate) {
   const auto samples = tiny::EqualSamples();
-  for (const std::vector<std::string>& layout : std::vector<std::vector<std::string>>{{"parallel.pipeline=2"}, {"parallel.pipeline=2", "parallel.data=2"}}) {
+  for (const std::vector<std::string>& layout :
+       std::vector<std::vector<std::string>>{{"parallel.pipeline=2"}, {"parallel.pipeline=2", "parallel.data=2"}}) {
     const auto two_steps = tiny::RunLayout(tiny::With({"train.steps=2"}, layout), samples);
     const auto settings = tiny::Settings(tiny::With({"train.steps=5"}, layout));
     const auto run = session::Prepare(*settings, samples);
@@ -117,11 +130,15 @@ TEST(IssueI6, OutputIsShort) {
   const std::string config = root + "/small.toml";
   {
     FILE* file = std::fopen(config.c_str(), "w");
-    std::fputs("[train]\nsteps = 2\nbatch = 4\n[model]\nlayers = 2\nhidden = 32\n[data]\nsequence = 16\nmax_bytes = \"200 kB\"\n[parallel]\npipeline = 2\n", file);
+    std::fputs(
+        "[train]\nsteps = 2\nbatch = 4\n[model]\nlayers = 2\nhidden = 32\n[data]\nsequence = 16\nmax_bytes = \"200 "
+        "kB\"\n[parallel]\npipeline = 2\n",
+        file);
     std::fclose(file);
   }
   std::ostringstream out, log;
-  EXPECT_EQ(session::RunTrain({.config = config, .assignments = {"run.dir=" + root + "/run"}, .json = false}, out, log), 0);
+  EXPECT_EQ(session::RunTrain({.config = config, .assignments = {"run.dir=" + root + "/run"}, .json = false}, out, log),
+            0);
   const std::string text = log.str();
   const size_t first_step = text.find("step");
   const size_t progress = text.find("loss");

@@ -44,9 +44,11 @@ TEST(IssueD11, DuplicateKeys) {
   ExpectError("{" + Entry("w", "[1]", "[0,4]") + "," + Entry("w", "[1]", "[4,8]") + "}", 8, {"'w'", "twice"});
   ExpectError(R"({"__metadata__":{"a":"1","a":"2"}})", 0, {"'a'", "twice"});
   ExpectError(R"({"__metadata__":{},"__metadata__":{}})", 0, {"'__metadata__'", "twice"});
-  ExpectError(R"({"w":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 4, {"'w'", "'dtype'", "twice"});
-  ExpectError(R"({"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"\u0077":{"dtype":"U8","shape":[0],"data_offsets":[4,4]}})",
-              4, {"'w'", "twice"});
+  ExpectError(R"({"w":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 4,
+              {"'w'", "'dtype'", "twice"});
+  ExpectError(
+      R"({"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"\u0077":{"dtype":"U8","shape":[0],"data_offsets":[4,4]}})",
+      4, {"'w'", "twice"});
 }
 
 TEST(IssueD11, ShapeAgainstBytes) {
@@ -64,7 +66,8 @@ TEST(IssueD11, Offsets) {
   ExpectError("{" + Entry("a", "[1]", "[0,4]") + "," + Entry("b", "[1]", "[8,12]") + "}", 12, {"'b'", "no tensor"});
   ExpectError("{" + Entry("a", "[1]", "[4,8]") + "}", 8, {"'a'", "no tensor"});
   ExpectError("{" + Entry("w", "[2]", "[0,8]") + "}", 4, {"'w'", "beyond the end"});
-  ExpectError("{" + Entry("w", "[1]", "[18446744073709551612,18446744073709551615]") + "}", 4, {"'w'", "beyond the end"});
+  ExpectError("{" + Entry("w", "[1]", "[18446744073709551612,18446744073709551615]") + "}", 4,
+              {"'w'", "beyond the end"});
   ExpectError("{" + Entry("w", "[1]", "[0,4]") + "}", 9, {"last 5 bytes"});
   ExpectError("{" + Entry("w", "[1]", "[0,4,8]") + "}", 8, {"'w'", "3 entries"});
 }
@@ -89,7 +92,8 @@ TEST(IssueD11, MetadataOnly) {
 }
 
 TEST(IssueD11, NotAnObject) {
-  for (const std::string json : {"[1]", "\"text\"", "7", "null", "true", "-1", "1.5"}) ExpectError(json, 0, {"must be an object"});
+  for (const std::string json : {"[1]", "\"text\"", "7", "null", "true", "-1", "1.5"})
+    ExpectError(json, 0, {"must be an object"});
   ExpectError("{\"w\":7}", 0, {"'w'", "must be an object"});
   ExpectError("{\"w\":{\"dtype\":\"F32\"}}", 0, {"'w'", "'shape' is missing"});
   ExpectError("{\"w\":{\"dtype\":7}}", 0, {"'w'", "dtype", "must be a text"});

@@ -18,7 +18,9 @@ namespace {
 
 std::string ConfigFile() {
   const std::string path = testing::TempDir() + "/penstock_i4.toml";
-  WriteFileAtomically(path, "[train]\nsteps = 1\nbatch = 8\nmicro_batch = 2\n[model]\nlayers = 2\nhidden = 64\n[data]\nsequence = 32\n", true);
+  WriteFileAtomically(
+      path, "[train]\nsteps = 1\nbatch = 8\nmicro_batch = 2\n[model]\nlayers = 2\nhidden = 64\n[data]\nsequence = 32\n",
+      true);
   return path;
 }
 

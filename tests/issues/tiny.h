@@ -39,7 +39,8 @@ inline std::unique_ptr<session::LoadedSettings> Settings(const std::vector<std::
     reproducible = true
     [runtime]
     deadline = 60
-  )", "tiny");
+  )",
+                            "tiny");
   for (const std::string& assignment : assignments) settings->config.Set(assignment);
   settings->config.Finish();
   return settings;
@@ -49,15 +50,19 @@ inline std::unique_ptr<session::LoadedSettings> Settings(const std::vector<std::
 inline std::shared_ptr<const data::Dataset> Samples(const std::vector<int64_t>& lengths) {
   return std::make_shared<data::ListDataset>(data::ListDataset::Random(lengths, kVocabulary, 7));
 }
-inline std::shared_ptr<const data::Dataset> EqualSamples(int count = 24) { return Samples(std::vector<int64_t>(count, 16)); }
+inline std::shared_ptr<const data::Dataset> EqualSamples(int count = 24) {
+  return Samples(std::vector<int64_t>(count, 16));
+}
 
 // The run in the layout that `assignments` name.
-inline session::RecordedRun RunLayout(const std::vector<std::string>& assignments, const std::shared_ptr<const data::Dataset>& dataset) {
+inline session::RecordedRun RunLayout(const std::vector<std::string>& assignments,
+                                      const std::shared_ptr<const data::Dataset>& dataset) {
   const auto settings = Settings(assignments);
   const auto run = session::Prepare(*settings, dataset);
   return session::RecordRun(*settings, *run, "run");
 }
-inline session::RecordedRun Reference(const std::vector<std::string>& assignments, const std::shared_ptr<const data::Dataset>& dataset,
+inline session::RecordedRun Reference(const std::vector<std::string>& assignments,
+                                      const std::shared_ptr<const data::Dataset>& dataset,
                                       session::OracleKind kind = session::OracleKind::plain) {
   const auto settings = Settings(assignments);
   const auto run = session::Prepare(*settings, dataset);

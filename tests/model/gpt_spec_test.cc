@@ -1,12 +1,11 @@
 // Parameter counts, flops and activations of published models, to the unit (papers: Radford 2019, Touvron 2023).
-#include "model/gpt.h"
-
 #include <gtest/gtest.h>
 
 #include <functional>
 
 #include "base/error.h"
 #include "model/family.h"
+#include "model/gpt.h"
 
 namespace penstock::model {
 namespace {
@@ -16,8 +15,14 @@ GptConfig Gpt2(int64_t layers, int64_t hidden, int64_t heads) {
 }
 
 GptConfig Llama7B() {
-  return {.family = "llama", .layers = 32, .hidden = 4096, .heads = 32, .ffn = 11008, .vocabulary = 32000,
-          .context = 4096, .tied = false};
+  return {.family = "llama",
+          .layers = 32,
+          .hidden = 4096,
+          .heads = 32,
+          .ffn = 11008,
+          .vocabulary = 32000,
+          .context = 4096,
+          .tied = false};
 }
 
 int64_t LayerParameters(const ModelSpec& spec, int layer) {

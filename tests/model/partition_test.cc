@@ -89,7 +89,11 @@ TEST(Partition, BalancedIsTheBestOfAll) {
   double best = 1e300;
   for (int a = 1; a < 6; ++a)
     for (int b = a + 1; b < 7; ++b) {
-      const auto sum = [&](int lo, int hi) { double t = 0; for (int i = lo; i < hi; ++i) t += cost[i]; return t; };
+      const auto sum = [&](int lo, int hi) {
+        double t = 0;
+        for (int i = lo; i < hi; ++i) t += cost[i];
+        return t;
+      };
       best = std::min(best, std::max({sum(0, a), sum(a, b), sum(b, 7)}));
     }
   const Partition found = PartitionBalanced(spec, cost, 3);

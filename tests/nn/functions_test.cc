@@ -23,7 +23,8 @@ using model::Precision;
 using List = std::vector<Tensor>;
 
 Tensor Values(at::IntArrayRef shape, int64_t salt = 0) {
-  Tensor t = at::arange(c10::multiply_integers(shape), at::kLong).add_(salt * 1013).mul_(2654435761).bitwise_and_(0xffffff);
+  Tensor t =
+      at::arange(c10::multiply_integers(shape), at::kLong).add_(salt * 1013).mul_(2654435761).bitwise_and_(0xffffff);
   return t.to(at::kDouble).mul_(2.0 / 0x1000000).sub_(1.0).reshape(shape);
 }
 
@@ -107,7 +108,8 @@ TEST(Functions, LinearInBf16) {
     EXPECT_LT(RelativeError(a[i], b[i]), 8e-3) << i;
   }
   // The product itself is not rounded again.
-  const Tensor exact = at::mm(inputs[0].to(at::kBFloat16).to(at::kDouble), inputs[1].to(at::kBFloat16).to(at::kDouble).t());
+  const Tensor exact =
+      at::mm(inputs[0].to(at::kBFloat16).to(at::kDouble), inputs[1].to(at::kBFloat16).to(at::kDouble).t());
   EXPECT_LT(RelativeError(value, exact), 1e-6);
 }
 
@@ -129,7 +131,8 @@ TEST(Functions, Activations) {
   ExpectLike([](const List& t) { return Gelu(t[0]); }, [](const List& t) { return at::gelu(t[0], "tanh"); },
              {Values({7, 33}).mul_(6)});
   ExpectLike([](const List& t) { return Swiglu(t[0], t[1]); },
-             [](const List& t) { return t[0] * at::sigmoid(t[0]) * t[1]; }, {Values({7, 33}).mul_(6), Values({7, 33}, 1)});
+             [](const List& t) { return t[0] * at::sigmoid(t[0]) * t[1]; },
+             {Values({7, 33}).mul_(6), Values({7, 33}, 1)});
 }
 
 TEST(Functions, GeluEdges) {
@@ -244,7 +247,8 @@ TEST(Functions, DropoutDependsOnTheSampleNotOnTheBatch) {
   const MicroBatchInputs some{.tokens = {}, .labels = {}, .sample_ids = {12, 11}};
   const Tensor ones = at::ones({4, 9, 7});
   const uint32_t site = DropoutSite("blocks.0", "mlp");
-  const Tensor a = KeyedDropout(ones, 0.3, site, Context(all)), b = KeyedDropout(ones.narrow(0, 0, 2), 0.3, site, Context(some));
+  const Tensor a = KeyedDropout(ones, 0.3, site, Context(all)),
+               b = KeyedDropout(ones.narrow(0, 0, 2), 0.3, site, Context(some));
   EXPECT_TRUE(at::equal(a[2], b[0]));
   EXPECT_TRUE(at::equal(a[1], b[1]));
   EXPECT_FALSE(at::equal(a[0], a[1]));

@@ -16,8 +16,8 @@ double RelativeError(const at::Tensor& a, const at::Tensor& b) {
 }
 
 // GPT-2 written with libtorch's own operations only.
-double PlainGpt2Loss(const model::ModelSpec& spec, const model::GptConfig& config, const std::vector<at::Tensor>& parameters,
-                     const MicroBatchInputs& batch) {
+double PlainGpt2Loss(const model::ModelSpec& spec, const model::GptConfig& config,
+                     const std::vector<at::Tensor>& parameters, const MicroBatchInputs& batch) {
   const auto p = [&](const std::string& name) { return parameters[spec.parameter_index(name)]; };
   const auto norm = [&](const at::Tensor& x, const std::string& name) {
     return at::layer_norm(x, {config.hidden}, p(name + ".weight"), p(name + ".bias"), config.norm_eps);
@@ -115,8 +115,8 @@ TEST(Gpt, TiedIsUntiedWithTwoEqualWeights) {
   const auto parameters = InitialParameters(tied, Precision::fp64);
   std::vector<at::Tensor> doubled;
   for (const auto& parameter : untied.parameters)
-    doubled.push_back(parameters[tied.parameter_index(parameter.name == "head.lm.weight" ? "embed.token.weight"
-                                                                                         : parameter.name)]);
+    doubled.push_back(
+        parameters[tied.parameter_index(parameter.name == "head.lm.weight" ? "embed.token.weight" : parameter.name)]);
   const MicroBatchInputs batch = MakeMicroBatch({5, 6}, 16, tied.vocabulary);
   const LayerContext context{.batch = &batch, .precision = Precision::fp64};
   const RunResult a = RunModel(tied, parameters, context), b = RunModel(untied, doubled, context);
@@ -150,7 +150,8 @@ TEST(Gpt, Bf16IsCloseToFp32) {
     EXPECT_NEAR(mixed.loss, exact.loss, 5e-3 * exact.loss);
     for (const auto& [name, leaf] : mixed.leaves) {
       EXPECT_EQ(leaf.scalar_type(), at::kFloat);
-      EXPECT_LT(RelativeError(leaf, exact.leaves.at(name)), 3e-2) << name;  // 2^-8 per operand through 9 products in a row
+      EXPECT_LT(RelativeError(leaf, exact.leaves.at(name)), 3e-2)
+          << name;  // 2^-8 per operand through 9 products in a row
     }
   }
 }
@@ -169,8 +170,9 @@ TEST(Gpt, LogitsAgreeWithTheLoss) {
   const at::Tensor final = ForwardStage(spec, 0, last, parameters, {}, context).outputs[0];
   ASSERT_EQ(logits.sizes(), (at::IntArrayRef{2, 11, 67}));
   EXPECT_LT(RelativeError(final, logits.select(1, 10)), 1e-12);
-  EXPECT_NEAR(at::cross_entropy_loss(logits.view({22, 67}), batch.labels.view(-1), {}, at::Reduction::Sum).item<double>(),
-              loss, 1e-11 * loss);
+  EXPECT_NEAR(
+      at::cross_entropy_loss(logits.view({22, 67}), batch.labels.view(-1), {}, at::Reduction::Sum).item<double>(), loss,
+      1e-11 * loss);
 }
 
 TEST(Gpt, ASequenceBeyondTheContextIsTheUsersError) {

@@ -1,5 +1,5 @@
-// Numerics test 4 (docs/numerics.md): for every registered family the leaves and the loss have the same bits whether the
-// graph is cut at stage borders, split into input and weight halves, or recomputed.
+// Numerics test 4 (docs/numerics.md): for every registered family the leaves and the loss have the same bits whether
+// the graph is cut at stage borders, split into input and weight halves, or recomputed.
 #include <gtest/gtest.h>
 
 #include "base/registry.h"
@@ -54,8 +54,10 @@ TEST_P(Layouts, CutSplitRecomputeKeepTheBits) {
     for (const bool recompute : {false, true})
       for (const bool split : {false, true}) {
         const RunResult other = RunModel(spec, parameters, context,
-                                         {.first = model::PartitionEven(spec, stages).first, .recompute = recompute,
-                                          .split = split, .grad_output = 0.0625});
+                                         {.first = model::PartitionEven(spec, stages).first,
+                                          .recompute = recompute,
+                                          .split = split,
+                                          .grad_output = 0.0625});
         EXPECT_EQ(other.loss, whole.loss);
         EXPECT_EQ(Differences(whole.leaves, other.leaves), std::vector<std::string>{})
             << stages << " stages, recompute " << recompute << ", split " << split;
@@ -90,7 +92,8 @@ TEST(Layouts, TwoThreadsAtOnce) {
       for (int i = 0; i < 3; ++i) results[r] = RunModel(spec, parameters, context, {.split = r == 1});
     });
   for (std::thread& rank : ranks) rank.join();
-  for (const RunResult& result : results) EXPECT_EQ(Differences(alone.leaves, result.leaves), std::vector<std::string>{});
+  for (const RunResult& result : results)
+    EXPECT_EQ(Differences(alone.leaves, result.leaves), std::vector<std::string>{});
 }
 
 // A micro-batch without samples (fewer samples than micro-batches) costs nothing and adds nothing.

@@ -103,8 +103,7 @@ inline RunResult RunModel(const model::ModelSpec& spec, const std::vector<at::Te
   std::vector<at::Tensor> grads = {at::scalar_tensor(options.grad_output, at::TensorOptions(at::kDouble))};
   for (int s = stages - 1; s >= 0; --s) {
     at::AutoGradMode grad(true);
-    if (options.recompute)
-      states[s] = ForwardStage(spec, first[s], first[s + 1], parameters, received[s], context);
+    if (options.recompute) states[s] = ForwardStage(spec, first[s], first[s + 1], parameters, received[s], context);
     StageState& state = states[s];
     std::vector<at::Tensor> wanted = state.inputs;
     wanted.insert(wanted.end(), state.aliases.begin(), state.aliases.end());
@@ -121,8 +120,7 @@ inline RunResult RunModel(const model::ModelSpec& spec, const std::vector<at::Te
     for (auto& [leaf, gradient] : deferred.Flush())
       for (size_t i = 0; i < wanted.size(); ++i)
         if (wanted[i].is_same(leaf)) leaves[i] = gradient;
-    for (size_t i = 0; i < state.names.size(); ++i)
-      result.leaves[state.names[i]] = leaves[state.inputs.size() + i];
+    for (size_t i = 0; i < state.names.size(); ++i) result.leaves[state.names[i]] = leaves[state.inputs.size() + i];
   }
   return result;
 }

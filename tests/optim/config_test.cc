@@ -27,7 +27,8 @@ std::string Complaint(const std::string& toml) {
 }
 
 TEST(OptimizerConfig, Loads) {
-  const OptimizerConfig c = Load("name = 'sgd'\nlr = 0.5\nmomentum = 0.9\nnesterov = true\nclip = 1.0\nclip_norm = 'inf'");
+  const OptimizerConfig c =
+      Load("name = 'sgd'\nlr = 0.5\nmomentum = 0.9\nnesterov = true\nclip = 1.0\nclip_norm = 'inf'");
   EXPECT_EQ(c.name, "sgd");
   EXPECT_TRUE(c.nesterov);
   EXPECT_EQ(c.clip_norm, "inf");
@@ -36,8 +37,9 @@ TEST(OptimizerConfig, Loads) {
 
 // A key that would do nothing is an error.
 TEST(OptimizerConfig, KeysWithoutEffect) {
-  for (const char* toml : {"momentum = 0.9", "name = 'sgd'\nbeta1 = 0.8", "name = 'sgd'\nnesterov = true",
-                           "clip_norm = 'inf'", "schedule = 'constant'\nmin_lr = 1e-4", "weight_decay = 0.0\ndecay = 'all'"})
+  for (const char* toml :
+       {"momentum = 0.9", "name = 'sgd'\nbeta1 = 0.8", "name = 'sgd'\nnesterov = true", "clip_norm = 'inf'",
+        "schedule = 'constant'\nmin_lr = 1e-4", "weight_decay = 0.0\ndecay = 'all'"})
     EXPECT_NE(Complaint(toml), "") << toml;
 }
 

@@ -47,7 +47,8 @@ TEST(OptimizerRegistry, AnyPartitionEqualsTheWhole) {
           OptimizerState whole_state(optimizer, config, n, dtype), cut_state(optimizer, config, n, dtype);
           // Shards with a state of their own, as under ZeRO.
           std::vector<int64_t> borders{0};
-          while (borders.back() < n) borders.push_back(std::min(n, borders.back() + 1 + static_cast<int64_t>(rng() % n)));
+          while (borders.back() < n)
+            borders.push_back(std::min(n, borders.back() + 1 + static_cast<int64_t>(rng() % n)));
           std::vector<OptimizerState> shard_states;
           for (size_t i = 0; i + 1 < borders.size(); ++i)
             shard_states.emplace_back(optimizer, config, borders[i + 1] - borders[i], dtype);

@@ -67,8 +67,10 @@ TEST(Breakdown, StepsAddUp) {
 TEST(Breakdown, PeakMemoryIsOfTheSum) {
   schedule::Timeline t;
   t.num_ranks = 2;
-  t.memory = {{1, 0, BufferClass::activation, Tier::device, 10}, {1, 2, BufferClass::activation, Tier::device, 3},
-              {1, 1, BufferClass::gradient, Tier::device, 5},    {1, 3, BufferClass::gradient, Tier::device, 9},
+  t.memory = {{1, 0, BufferClass::activation, Tier::device, 10},
+              {1, 2, BufferClass::activation, Tier::device, 3},
+              {1, 1, BufferClass::gradient, Tier::device, 5},
+              {1, 3, BufferClass::gradient, Tier::device, 9},
               {1, 1, BufferClass::rows, Tier::host, 1000}};
   const auto peaks = Analyse(t).memory;
   ASSERT_EQ(peaks.size(), 2u);
@@ -79,7 +81,8 @@ TEST(Breakdown, PeakMemoryIsOfTheSum) {
 
 // What an in-order replay does cannot be done earlier, with and without latency.
 TEST(AvoidableWait, IsZeroInAReplay) {
-  for (const auto& [builder, chunks] : std::vector<std::pair<std::string, int>>{{"1f1b", 1}, {"gpipe", 1}, {"zb-h1", 1}, {"interleaved-1f1b", 2}}) {
+  for (const auto& [builder, chunks] :
+       std::vector<std::pair<std::string, int>>{{"1f1b", 1}, {"gpipe", 1}, {"zb-h1", 1}, {"interleaved-1f1b", 2}}) {
     const auto s = PipelineOf(builder, 4, chunks, 8);
     for (const Rational hop : {Rational(0), Rational(1, 4)}) {
       const auto waits = AvoidableWaits(Replayed(s, hop, chunks), s.graph, 1e-9);

@@ -44,7 +44,8 @@ TEST(ChromeTrace, IsValidJsonWithLanesArrowsAndCounters) {
   for (const bool sends : {true, false}) {
     schedule::Event e;
     e.rank = sends ? 0 : 1;
-    e.action.key = {sends ? schedule::Kind::send : schedule::Kind::recv, 0, 0, schedule::FindOp("activation"), {0, 0}, 0, 0};
+    e.action.key = {
+        sends ? schedule::Kind::send : schedule::Kind::recv, 0, 0, schedule::FindOp("activation"), {0, 0}, 0, 0};
     e.action.peer_or_group = 1 - e.rank;
     e.action.stream = schedule::DefaultStream(e.action.key.kind);
     e.start = 1;
@@ -70,8 +71,10 @@ TEST(ChromeTrace, IsValidJsonWithLanesArrowsAndCounters) {
   EXPECT_EQ(phases["s"], 1);
   EXPECT_EQ(phases["f"], 1);
   EXPECT_EQ(phases["C"], 2);
-  EXPECT_EQ(processes, (std::map<int, std::string>{{0, "predicted rank 0"}, {1, "predicted rank 1"},
-                                                   {2, "measured \"run\" rank 0"}, {3, "measured \"run\" rank 1"}}));
+  EXPECT_EQ(processes, (std::map<int, std::string>{{0, "predicted rank 0"},
+                                                   {1, "predicted rank 1"},
+                                                   {2, "measured \"run\" rank 0"},
+                                                   {3, "measured \"run\" rank 1"}}));
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 #include "report/run_report.h"
 
 #include <gtest/gtest.h>
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,8 +24,8 @@ class RunDirectory : public ::testing::Test {
  protected:
   void SetUp() override {
     directory_ = (std::filesystem::temp_directory_path() /
-                  ("penstock_report_" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()) + "_" +
-                   std::to_string(::getpid())))
+                  ("penstock_report_" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()) +
+                   "_" + std::to_string(::getpid())))
                      .string();
     std::filesystem::create_directories(directory_);
   }
@@ -100,8 +99,9 @@ TEST_F(RunDirectory, ReportIsShortAndComplete) {
   const RunReport report = ReadRun(directory_);
   const std::string text = report.ToText();
   EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 42) << text;
-  for (const char* part : {"1f1b: 16 ranks, 16 stages, 32 micro-batches", "first 5.0000 (step 1)", "lowest 0.0250 (step 200)",
-                           "2.05 k tokens/s", "bubble 31.9 %", "predicted (predicted)", "avoidable wait: 0", "and 8 ranks"})
+  for (const char* part :
+       {"1f1b: 16 ranks, 16 stages, 32 micro-batches", "first 5.0000 (step 1)", "lowest 0.0250 (step 200)",
+        "2.05 k tokens/s", "bubble 31.9 %", "predicted (predicted)", "avoidable wait: 0", "and 8 ranks"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
 
   const auto json = nlohmann::json::parse(report.ToJson());

@@ -12,7 +12,8 @@ namespace penstock::report {
 
 // Compute only: forward 1, backward 2, `hop` between ranks.
 inline schedule::Schedule PipelineOf(const std::string& builder, int ranks, int chunks, int micro_batches) {
-  const auto order = schedule::BuildCompute(Registry<schedule::Builder>::Find(builder), {ranks, chunks, micro_batches, ""});
+  const auto order =
+      schedule::BuildCompute(Registry<schedule::Builder>::Find(builder), {ranks, chunks, micro_batches, ""});
   std::string text = "penstock schedule 1\nname " + builder + "\n";
   static constexpr std::string_view kLetters = "FBIW";
   for (size_t r = 0; r < order.positions.size(); ++r) {

@@ -52,9 +52,12 @@ TEST(TimelineIo, ErrorsNameFileAndLine) {
   EXPECT_EQ(error(head + "{\"rank\":0"), "t:2: this line is not a JSON object");
   EXPECT_EQ(error(head + "{\"rank\":1,\"index\":0}"), "t:2: 'rank' is not an integer in 0..0");
   EXPECT_EQ(error(head + "{\"rank\":18446744073709551615}"), "t:2: 'rank' is not an integer in 0..0");
-  EXPECT_NE(error(head + "{\"rank\":0,\"index\":0,\"kind\":\"forwrad\"}").find("did you mean 'forward'"), std::string::npos);
-  EXPECT_EQ(error(head + "{\"rank\":0,\"index\":0,\"kind\":\"forward\",\"stage\":0,\"stream\":\"compute\",\"start\":2,\"end\":1}"),
-            "t:2: 'end' is before 'start'");
+  EXPECT_NE(error(head + "{\"rank\":0,\"index\":0,\"kind\":\"forwrad\"}").find("did you mean 'forward'"),
+            std::string::npos);
+  EXPECT_EQ(
+      error(head +
+            "{\"rank\":0,\"index\":0,\"kind\":\"forward\",\"stage\":0,\"stream\":\"compute\",\"start\":2,\"end\":1}"),
+      "t:2: 'end' is before 'start'");
 }
 
 // Every cut and every overwritten byte is read or refused, never more.

@@ -18,7 +18,8 @@ checkpoint::NamedTensors PlainParameters(const SmallJob& small, int steps) {
   const auto oracle = MakePlainLoop(small.job);
   for (int step = 0; step < steps; ++step) oracle->Step(small.Bind(step, step));
   checkpoint::NamedTensors tensors;
-  for (size_t p = 0; p < small.job.spec.parameters.size(); ++p) tensors[small.job.spec.parameters[p].name] = oracle->parameters()[p];
+  for (size_t p = 0; p < small.job.spec.parameters.size(); ++p)
+    tensors[small.job.spec.parameters[p].name] = oracle->parameters()[p];
   return tensors;
 }
 
@@ -33,13 +34,14 @@ TEST(OperatorHandlers, SameNamesAsOperators) {
 }
 
 TEST(Executor, LayoutsHaveThePlainLoopsBits) {
-  for (const SmallLayout& layout : std::vector<SmallLayout>{{.builder = "gpipe"},
-                                                            {.builder = "1f1b", .pipeline = 2},
-                                                            {.builder = "zb-h1", .pipeline = 2, .recompute = true},
-                                                            {.builder = "1f1b", .data = 2, .pipeline = 2},
-                                                            {.builder = "1f1b", .data = 3, .micro_batches = 5},
-                                                            {.builder = "interleaved-1f1b", .pipeline = 2, .chunks = 2, .tied = false},
-                                                            {.builder = "zb-v", .data = 2, .pipeline = 2, .chunks = 2}}) {
+  for (const SmallLayout& layout :
+       std::vector<SmallLayout>{{.builder = "gpipe"},
+                                {.builder = "1f1b", .pipeline = 2},
+                                {.builder = "zb-h1", .pipeline = 2, .recompute = true},
+                                {.builder = "1f1b", .data = 2, .pipeline = 2},
+                                {.builder = "1f1b", .data = 3, .micro_batches = 5},
+                                {.builder = "interleaved-1f1b", .pipeline = 2, .chunks = 2, .tied = false},
+                                {.builder = "zb-v", .data = 2, .pipeline = 2, .chunks = 2}}) {
     const auto small = MakeSmallJob(layout);
     ASSERT_TRUE(schedule::Verify(small->schedule).ok()) << schedule::Verify(small->schedule).ToString();
     ExpectPlain(*small, RunTrainLoop(small->Loop(2), true), 2);
@@ -70,7 +72,9 @@ TEST(Executor, TimelineCoversEveryAction) {
   // F0 of rank 1 works only after F0 of rank 0 has ended, and does not wait for F1 (case C8).
   const auto find = [&](int rank, int micro_batch) {
     for (const schedule::Event& event : outcome.timeline.events)
-      if (event.rank == rank && event.action.key.kind == schedule::Kind::forward && event.action.key.micro_batch == micro_batch) return event;
+      if (event.rank == rank && event.action.key.kind == schedule::Kind::forward &&
+          event.action.key.micro_batch == micro_batch)
+        return event;
     throw InternalError("no such event");
   };
   EXPECT_GE(find(1, 0).start + find(1, 0).waited, find(0, 0).start + find(0, 0).waited);
@@ -132,7 +136,8 @@ TEST(Executor, SwappedMessagesAreNamed) {
   for (size_t i = 0; i < list.size(); ++i)
     if (list[i].key.kind == schedule::Kind::send) sends.push_back(i);
   ASSERT_GE(sends.size(), 2u);
-  std::rotate(list.begin() + sends[0], list.begin() + sends[0] + 1, list.begin() + sends[1] + 1);  // the first after the second
+  std::rotate(list.begin() + sends[0], list.begin() + sends[0] + 1,
+              list.begin() + sends[1] + 1);  // the first after the second
   EXPECT_FALSE(schedule::Verify(small->schedule).ok());
   try {
     RunTrainLoop(small->Loop(1));
@@ -152,7 +157,8 @@ TEST(Executor, Bf16) {
   EXPECT_NE(wide.last.result.verdict.loss, narrow.last.result.verdict.loss);
   const auto two = MakeSmallJob({.builder = "zb-h1", .pipeline = 2});
   two->job.precision = model::Precision::bf16;
-  EXPECT_EQ(checkpoint::Compare(narrow.parameters, RunTrainLoop(two->Loop(4), true).parameters).verdict, checkpoint::Verdict::equal);
+  EXPECT_EQ(checkpoint::Compare(narrow.parameters, RunTrainLoop(two->Loop(4), true).parameters).verdict,
+            checkpoint::Verdict::equal);
 }
 
 }  // namespace

@@ -60,7 +60,8 @@ class RandomSchedule {
       if (Chance(0.2)) unit.form = static_cast<BufferForm>(Int(0, 4));
       s.holders.units.push_back(std::move(unit));
     }
-    for (int i = Int(0, 3); i > 0; --i) s.sizes.push_back({Chance(0.3) ? "same" : Text(), Int(0, 1 << 30) * int64_t{64}});
+    for (int i = Int(0, 3); i > 0; --i)
+      s.sizes.push_back({Chance(0.3) ? "same" : Text(), Int(0, 1 << 30) * int64_t{64}});
 
     for (auto& list : s.ranks)
       for (int i = Int(0, 20); i > 0; --i) list.push_back(RandomAction(s, micro_batches));
@@ -82,7 +83,8 @@ class RandomSchedule {
   std::string Text() {
     if (Chance(0.5)) return "word-" + std::to_string(Int(0, 9));
     std::string text;
-    for (int i = Int(0, 12); i > 0; --i) text += static_cast<char>(Chance(0.3) ? Int(-128, 127) : "\"\\# =@,\n\r\t7a"[Int(0, 11)]);
+    for (int i = Int(0, 12); i > 0; --i)
+      text += static_cast<char>(Chance(0.3) ? Int(-128, 127) : "\"\\# =@,\n\r\t7a"[Int(0, 11)]);
     return text;
   }
 
@@ -90,7 +92,8 @@ class RandomSchedule {
     std::vector<StageEdge> edges;
     for (int a = 0; a < stages; ++a)
       for (int b = a + 1; b < stages; ++b)
-        if (Chance(0.4)) edges.push_back({static_cast<uint16_t>(a), static_cast<uint16_t>(b), Chance(0.5) ? "hidden" : Text()});
+        if (Chance(0.4))
+          edges.push_back({static_cast<uint16_t>(a), static_cast<uint16_t>(b), Chance(0.5) ? "hidden" : Text()});
     std::shuffle(edges.begin(), edges.end(), random_);
     return edges;
   }
@@ -108,8 +111,8 @@ class RandomSchedule {
       a.key.kind = static_cast<Kind>(Int(0, kKindCount - 1));
       a.key.op = a.key.kind >= Kind::check ? OperatorOf(a.key.kind) : kNoOp;
       const bool message = a.key.kind == Kind::send || a.key.kind == Kind::recv;
-      if (a.key.kind >= Kind::check && a.key.op == kNoOp) continue;             // no operator of this kind yet
-      if (message && s.graph.edges().empty()) continue;                         // nothing to send
+      if (a.key.kind >= Kind::check && a.key.op == kNoOp) continue;  // no operator of this kind yet
+      if (message && s.graph.edges().empty()) continue;              // nothing to send
       if (a.key.kind == Kind::collective && s.groups.empty() && Chance(0.9)) continue;
       break;
     } while (true);
@@ -131,7 +134,8 @@ class RandomSchedule {
       a.peer_or_group = Int(-1, s.num_ranks() - 1);
     if (Chance(0.1)) a.guard = static_cast<int16_t>(Int(0, INT16_MAX));
     if (Chance(0.3)) a.bytes = static_cast<SizeId>(Int(0, static_cast<int>(s.sizes.size()) - 1));
-    a.stream = Chance(0.8) ? DefaultStream(a.key.kind) : static_cast<Stream>(Int(0, static_cast<int>(kStreamNames.size()) - 1));
+    a.stream = Chance(0.8) ? DefaultStream(a.key.kind)
+                           : static_cast<Stream>(Int(0, static_cast<int>(kStreamNames.size()) - 1));
     return a;
   }
 
@@ -153,7 +157,8 @@ class RandomSchedule {
           for (int i = 0; i < a.extra_edges.count; ++i) s.edges.push_back(ref());
         } else {
           const int first = Int(0, static_cast<int>(s.edges.size()));
-          a.extra_edges = {static_cast<uint32_t>(first), static_cast<uint16_t>(Int(0, static_cast<int>(s.edges.size()) - first))};
+          a.extra_edges = {static_cast<uint32_t>(first),
+                           static_cast<uint16_t>(Int(0, static_cast<int>(s.edges.size()) - first))};
         }
       }
   }

@@ -72,7 +72,8 @@ TEST(ScheduleText, ReplicasSharedParametersAndMessagesFollowFromTheRoute) {
 
 TEST(ScheduleText, PrintsWhatDoesNotFollow) {
   const Schedule s = ParseSchedule(
-      "penstock schedule 1\nname toy\nrank 0: F0\n send:activation 0.0 ->1 bytes=64\nrank 1\n recv:activation 0.0 <- 0 after=0:1\n F0\n");
+      "penstock schedule 1\nname toy\nrank 0: F0\n send:activation 0.0 ->1 bytes=64\nrank 1\n recv:activation 0.0 <- 0 "
+      "after=0:1\n F0\n");
   EXPECT_EQ(PrintSchedule(s),
             "penstock schedule 1\n"
             "name toy\n"
@@ -97,7 +98,8 @@ TEST(ScheduleText, CompactFormIsAFileOfItsOwn) {
   const std::string linear = "penstock schedule 1\nname toy\nrank 0: F0 F1 B0 B1\nrank 1: F0 B0 F1 B1\n";
   EXPECT_EQ(PrintComputeCompact(ParseSchedule(linear)), linear);
   const std::string loop =
-      "penstock schedule 1\nname \"a toy\"\nreplicas 2\nrank 0: 0F0 2F0 2I0 2W0 0R0 0B0\nrank 1: 1F0 1B0\nrank 2: 0F1\nrank 3: 1F1\n";
+      "penstock schedule 1\nname \"a toy\"\nreplicas 2\nrank 0: 0F0 2F0 2I0 2W0 0R0 0B0\nrank 1: 1F0 1B0\nrank 2: "
+      "0F1\nrank 3: 1F1\n";
   const Schedule s = ParseSchedule(loop);
   EXPECT_EQ(PrintComputeCompact(s), loop);
   EXPECT_EQ(s.route.placements[0], (std::vector<int>{0, 1, 0}));
@@ -119,8 +121,10 @@ TEST(ScheduleText, ErrorsNameFileAndLineAndWhatWouldWork) {
   ExpectError(kHead + "F0\n", "x.txt:2: action 'F0' stands before the first 'rank' line");
   ExpectError(kHead + "rank 1\n", "x.txt:2: rank 1 stands where rank 0 is due");
   ExpectError(kHead + "rank 0: F0 B\n", "x.txt:2: 'B' is not an action of the short form");
-  ExpectError(kHead + "rank 0\n forwrad 0.0\n", "x.txt:3: 'forwrad' is not a kind of action", "did you mean 'forward'?");
-  ExpectError(kHead + "rank 0\n send:activaton 0.0 ->0\n", "x.txt:3: 'activaton' is no operator of a send", "did you mean 'activation'?");
+  ExpectError(kHead + "rank 0\n forwrad 0.0\n", "x.txt:3: 'forwrad' is not a kind of action",
+              "did you mean 'forward'?");
+  ExpectError(kHead + "rank 0\n send:activaton 0.0 ->0\n", "x.txt:3: 'activaton' is no operator of a send",
+              "did you mean 'activation'?");
   ExpectError(kHead + "rank 0\n send:reduce 0.0 ->0\n", "x.txt:3: 'reduce' is no operator of a send");
   ExpectError(kHead + "rank 0\n send 0.0 ->0\n", "x.txt:3: send needs an operator", "activation");
   ExpectError(kHead + "rank 0\n forward:activation 0.0\n", "x.txt:3: forward takes no operator");
@@ -131,10 +135,12 @@ TEST(ScheduleText, ErrorsNameFileAndLineAndWhatWouldWork) {
   ExpectError(kHead + "rank 0\n update 0 befor=3\n", "x.txt:3: 'befor' is no word of an action");
   ExpectError(kHead + "rank 0\nstages 3\n", "x.txt:3: 'stages' belongs into the head");
   ExpectError(kHead + "rank 0\n collective:reduce 0\n", "x.txt:3: a collective needs its group");
-  ExpectError(kHead + "rank 0\n collective:reduce 0 group=1\n", "x.txt:3: group '1' is named, but there is no 'group' line");
+  ExpectError(kHead + "rank 0\n collective:reduce 0 group=1\n",
+              "x.txt:3: group '1' is named, but there is no 'group' line");
   ExpectError(kHead + "rank 0: F0\n collective:reduce 0 group={0,3}\n", "x.txt:3: rank 3 of a group is not in 0..0");
   ExpectError(kHead + "rank 0: F0\n collective:reduce 0 group={0,0}\n", "x.txt:3: ranks of a group ascend");
-  ExpectError(kHead + "rank 0: F0\n send:activation 0.0 ->1\nrank 1: F0\n send:activation 0.0 ->2\n", "x.txt:5: rank 2 is not in 0..1");
+  ExpectError(kHead + "rank 0: F0\n send:activation 0.0 ->1\nrank 1: F0\n send:activation 0.0 ->2\n",
+              "x.txt:5: rank 2 is not in 0..1");
   ExpectError(kHead + "rank 0: F0\n send:activation 0.0\n", "x.txt:3: which edge of the stage graph");
   ExpectError(kHead + "rank 0: F0\n send:activation 0.0 part=3\n", "x.txt:3: the other side of this message");
   ExpectError(kHead + "rank 0: F0\n send:activation 0.0 <-0\n", "x.txt:3: '<-' is of a recv, not of a send");
@@ -169,7 +175,9 @@ void RoundTrips(uint64_t first, uint64_t count) {
     const Schedule s = RandomSchedule(seed).Make();
     const std::string text = PrintSchedule(s);
     try {
-      ASSERT_EQ(ParseSchedule(text) == s, true) << "seed " << seed << "\n" << text << "\nagain:\n" << PrintSchedule(ParseSchedule(text));
+      ASSERT_EQ(ParseSchedule(text) == s, true) << "seed " << seed << "\n"
+                                                << text << "\nagain:\n"
+                                                << PrintSchedule(ParseSchedule(text));
     } catch (const UserError& e) {
       FAIL() << "seed " << seed << ": " << e.what() << "\n" << text;
     }
@@ -178,20 +186,52 @@ void RoundTrips(uint64_t first, uint64_t count) {
 
 // Takes away, doubles, swaps and overwrites characters, words and lines of `text`.
 std::string Mutate(std::string text, RandomSchedule& random) {
-  static const std::vector<std::string> words = {"rank 0\n", "stages 65535\n", "0*16777216", "0..1048575", "-1", "99999999999", "\"", "#", "\n", "\0",
-                                                 "c0/", "->", "<-", "after=0:0", "group={", "none", "=", "@", "edge 0 -> 1\n", "placement v\n",
-                                                 "replicas 2\n", "shared 0 0\n", "F0 ", "R", "unit 0\n", "\xff\xfe", "edge-table 0:0\n"};
+  static const std::vector<std::string> words = {"rank 0\n",
+                                                 "stages 65535\n",
+                                                 "0*16777216",
+                                                 "0..1048575",
+                                                 "-1",
+                                                 "99999999999",
+                                                 "\"",
+                                                 "#",
+                                                 "\n",
+                                                 "\0",
+                                                 "c0/",
+                                                 "->",
+                                                 "<-",
+                                                 "after=0:0",
+                                                 "group={",
+                                                 "none",
+                                                 "=",
+                                                 "@",
+                                                 "edge 0 -> 1\n",
+                                                 "placement v\n",
+                                                 "replicas 2\n",
+                                                 "shared 0 0\n",
+                                                 "F0 ",
+                                                 "R",
+                                                 "unit 0\n",
+                                                 "\xff\xfe",
+                                                 "edge-table 0:0\n"};
   for (int n = random.Int(1, 6); n > 0; --n) {
     const size_t at = random.Int(0, static_cast<int>(text.size()));
     const size_t length = std::min<size_t>(text.size() - at, random.Int(0, 20));
     switch (random.Int(0, 4)) {
-      case 0: text.erase(at, length); break;
-      case 1: text.insert(at, text.substr(random.Int(0, static_cast<int>(text.size())), 30)); break;
-      case 2: text.insert(at, words[random.Int(0, static_cast<int>(words.size()) - 1)]); break;
+      case 0:
+        text.erase(at, length);
+        break;
+      case 1:
+        text.insert(at, text.substr(random.Int(0, static_cast<int>(text.size())), 30));
+        break;
+      case 2:
+        text.insert(at, words[random.Int(0, static_cast<int>(words.size()) - 1)]);
+        break;
       case 3:
         if (at < text.size()) text[at] = static_cast<char>(random.Int(0, 255));
         break;
-      case 4: text.replace(at, length, std::to_string(random.Int(-3, 70000))); break;
+      case 4:
+        text.replace(at, length, std::to_string(random.Int(-3, 70000)));
+        break;
     }
   }
   return text;
@@ -207,7 +247,9 @@ void Fuzz(uint64_t first, uint64_t count) {
     try {
       const Schedule s = ParseSchedule(mutated);
       ++accepted;
-      ASSERT_TRUE(ParseSchedule(PrintSchedule(s)) == s) << "seed " << seed << "\n" << mutated << "\nprinted\n" << PrintSchedule(s);
+      ASSERT_TRUE(ParseSchedule(PrintSchedule(s)) == s) << "seed " << seed << "\n"
+                                                        << mutated << "\nprinted\n"
+                                                        << PrintSchedule(s);
     } catch (const UserError&) {
     }
   }

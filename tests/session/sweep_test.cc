@@ -14,15 +14,18 @@ namespace {
 // Six blocks, embedding and head: up to eight stages.
 session::SettingsFactory Factory(const std::vector<std::string>& computation) {
   return [computation](const std::vector<std::string>& layout) {
-    return tiny::Settings(tiny::With(tiny::With({"model.layers=6", "numerics.precision='fp32'", "optimizer.clip=0.5"}, computation), layout));
+    return tiny::Settings(tiny::With(
+        tiny::With({"model.layers=6", "numerics.precision='fp32'", "optimizer.clip=0.5"}, computation), layout));
   };
 }
 
-void ExpectAllEqual(const char* title, const std::vector<std::string>& computation, const session::SweepOptions& options, int at_least,
-                    double oracle_bound, const std::shared_ptr<const data::Dataset>& samples) {
+void ExpectAllEqual(const char* title, const std::vector<std::string>& computation,
+                    const session::SweepOptions& options, int at_least, double oracle_bound,
+                    const std::shared_ptr<const data::Dataset>& samples) {
   const session::SweepResult result = session::Sweep(Factory(computation), options, samples, nullptr);
-  std::printf("%s: %d layouts equal in every bit, %zu different, %d impossible ones refused; oracles differ by %.2g\n", title,
-              result.compared - static_cast<int>(result.differing.size()), result.differing.size(), result.refused, result.oracle_difference);
+  std::printf("%s: %d layouts equal in every bit, %zu different, %d impossible ones refused; oracles differ by %.2g\n",
+              title, result.compared - static_cast<int>(result.differing.size()), result.differing.size(),
+              result.refused, result.oracle_difference);
   for (const std::string& difference : result.differing) ADD_FAILURE() << difference;
   for (const std::string& reason : result.refusals) EXPECT_FALSE(reason.empty());
   EXPECT_GE(result.compared, at_least);
@@ -30,14 +33,16 @@ void ExpectAllEqual(const char* title, const std::vector<std::string>& computati
 }
 
 TEST(Sweep, EightMicroBatchesTied) {
-  ExpectAllEqual("G = 8, tied, dropout", {"train.micro_batch=1", "model.tied=true", "model.dropout=0.1"}, {}, 300, 1e-3, tiny::EqualSamples());
+  ExpectAllEqual("G = 8, tied, dropout", {"train.micro_batch=1", "model.tied=true", "model.dropout=0.1"}, {}, 300, 1e-3,
+                 tiny::EqualSamples());
 }
 
 TEST(Sweep, EightMicroBatchesUntied) {
   session::SweepOptions options;
   options.split_variants = false;
-  ExpectAllEqual("G = 8, untied, llama", {"train.micro_batch=1", "model.tied=false", "model.family='llama'", "model.kv_heads=2"}, options, 150, 1e-3,
-                 tiny::EqualSamples());
+  ExpectAllEqual("G = 8, untied, llama",
+                 {"train.micro_batch=1", "model.tied=false", "model.family='llama'", "model.kv_heads=2"}, options, 150,
+                 1e-3, tiny::EqualSamples());
 }
 
 TEST(Sweep, SixMicroBatches) {
@@ -76,8 +81,10 @@ TEST(Sweep, WholeBatchOracle) {
     options.data = {2};
     options.pipeline = {2};
     options.schedules = {"1f1b"};
-    ExpectAllEqual(precision.c_str(), {"train.micro_batch=1", "optimizer.name='sgd'", "optimizer.momentum=0.9", "optimizer.lr=0.1",
-                                       fmt::format("numerics.precision='{}'", precision)}, options, 4, bound, tiny::EqualSamples());
+    ExpectAllEqual(precision.c_str(),
+                   {"train.micro_batch=1", "optimizer.name='sgd'", "optimizer.momentum=0.9", "optimizer.lr=0.1",
+                    fmt::format("numerics.precision='{}'", precision)},
+                   options, 4, bound, tiny::EqualSamples());
   }
 }
 
@@ -89,7 +96,8 @@ TEST(Sweep, TwoIntraOpThreadsHaveTheirOwnOracle) {
   options.schedules = {"1f1b"};
   options.recompute = {"none"};
   options.chunks = {1};
-  ExpectAllEqual("two threads per rank", {"train.micro_batch=1", "runtime.intra_op_threads=2"}, options, 2, 1e-3, tiny::EqualSamples());
+  ExpectAllEqual("two threads per rank", {"train.micro_batch=1", "runtime.intra_op_threads=2"}, options, 2, 1e-3,
+                 tiny::EqualSamples());
 }
 
 // The comparison can fail: a left fold instead of the tree (fast mode) has other bits.

@@ -20,9 +20,10 @@ using schedule::UniformCosts;
 // Equal, unequal in every order, with zeros and with fractions.
 std::vector<UniformCosts> CostGrid() {
   std::vector<UniformCosts> grid;
-  for (const auto& [f, i, w] : std::vector<std::array<int, 3>>{
-           {1, 1, 1}, {1, 2, 1}, {2, 1, 1}, {1, 1, 2}, {3, 1, 2}, {1, 3, 2}, {2, 3, 1}, {3, 2, 1}, {1, 2, 3}, {2, 1, 3},
-           {5, 6, 4}, {6, 5, 4}, {2, 2, 1}, {5, 7, 4}, {10, 9, 1}, {9, 10, 1}, {5, 5, 4}, {0, 1, 1}, {1, 0, 1}, {1, 1, 0}})
+  for (const auto& [f, i, w] :
+       std::vector<std::array<int, 3>>{{1, 1, 1},  {1, 2, 1},  {2, 1, 1}, {1, 1, 2}, {3, 1, 2}, {1, 3, 2}, {2, 3, 1},
+                                       {3, 2, 1},  {1, 2, 3},  {2, 1, 3}, {5, 6, 4}, {6, 5, 4}, {2, 2, 1}, {5, 7, 4},
+                                       {10, 9, 1}, {9, 10, 1}, {5, 5, 4}, {0, 1, 1}, {1, 0, 1}, {1, 1, 0}})
     grid.push_back({Rational(f, 3), Rational(i, 3), Rational(w, 3), 0});
   return grid;
 }
@@ -117,7 +118,8 @@ TEST(LongBuilderContract, ClosedFormsEqualTheReplayOfLargeShapes) {
         const auto span = builder.closed_forms.max_span(shape, c);
         if (!makespan && !span) continue;
         const auto replay = ReplayInOrder<Rational>(schedule, schedule::UniformActionCosts(c));
-        EXPECT_EQ(makespan.value_or(replay.makespan).ToString(), replay.makespan.ToString()) << Describe(builder, shape);
+        EXPECT_EQ(makespan.value_or(replay.makespan).ToString(), replay.makespan.ToString())
+            << Describe(builder, shape);
         EXPECT_EQ(span.value_or(replay.max_span).ToString(), replay.max_span.ToString()) << Describe(builder, shape);
         exact += makespan.has_value() + span.has_value();
       }

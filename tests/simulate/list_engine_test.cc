@@ -88,8 +88,8 @@ TEST(ListEngine, WholeScheduleTakesTheTimeOfItsCompute) {
   EXPECT_GT(compared, 400);
 }
 
-// A backward takes a forward longer, (M + P - 1)(2F + B), but recomputation does not wait for the gradient: on all ranks
-// but the last the first one runs in the wait of the warm-up.
+// A backward takes a forward longer, (M + P - 1)(2F + B), but recomputation does not wait for the gradient: on all
+// ranks but the last the first one runs in the wait of the warm-up.
 TEST(ListEngine, RecomputationStartsBeforeTheGradientIsThere) {
   LowerSpec spec = SpecOf({4, 1, 8, {}});
   spec.recompute.assign(4, true);
@@ -132,7 +132,9 @@ TEST(ListEngine, CollectivesMeet) {
   spec.data = 2;  // micro-batches 0, 1 on rank 0 and 2 on rank 1
   const Schedule schedule = Whole("gpipe", spec);
   const auto replay = ReplayInOrder<Rational>(schedule, PricedMessages(0, 5, 0));
-  const auto is_reduce = [](const Action& a) { return a.key.kind == Kind::collective && schedule::OpName(a.key.op) == "reduce"; };
+  const auto is_reduce = [](const Action& a) {
+    return a.key.kind == Kind::collective && schedule::OpName(a.key.op) == "reduce";
+  };
   const auto& t0 = replay.times[0][IndexOf(schedule, 0, is_reduce)];
   const auto& t1 = replay.times[1][IndexOf(schedule, 1, is_reduce)];
   EXPECT_EQ(t0.start, Rational(6));
@@ -172,7 +174,8 @@ TEST(ListEngine, NamesWhatIsMissing) {
       << ErrorOf(schedule);
 
   Schedule sent = Whole("gpipe", SpecOf({2, 1, 1, {}}));
-  sent.ranks[0].erase(sent.ranks[0].begin() + IndexOf(sent, 0, [](const Action& a) { return a.key.kind == Kind::send; }));
+  sent.ranks[0].erase(sent.ranks[0].begin() +
+                      IndexOf(sent, 0, [](const Action& a) { return a.key.kind == Kind::send; }));
   EXPECT_NE(ErrorOf(sent).find("waits for its send, which rank 0 does not issue"), std::string::npos) << ErrorOf(sent);
 
   Schedule unreceived = Whole("gpipe", SpecOf({2, 1, 1, {}}));

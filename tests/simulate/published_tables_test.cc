@@ -86,7 +86,8 @@ TEST(PublishedTables, HopLatency) {
     const char* hop_half;
     const char* hop1;
   };
-  for (const Line& line : {Line{"1f1b", "57", "71", "85"}, {"gpipe", "57", "60", "63"}, {"eager-1f1b", "57", "60", "63"}}) {
+  for (const Line& line :
+       {Line{"1f1b", "57", "71", "85"}, {"gpipe", "57", "60", "63"}, {"eager-1f1b", "57", "60", "63"}}) {
     UniformCosts costs;
     EXPECT_EQ(ReplayBuilder(line.builder, {4, 1, 16, {}}, costs).makespan, R(line.hop0)) << line.builder;
     costs.hop = R("0.5");

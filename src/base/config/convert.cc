@@ -95,27 +95,42 @@ Value Convert(const Key& key, const Node& node) {
     case Type::kBool:
       if (node.kind != Node::Kind::kBool) WrongType("true or false", node);
       return node.boolean;
-    case Type::kInt: return ToInt(key, node);
-    case Type::kBytes: return ToBytes(key, node);
-    case Type::kReal: return ToReal(key, node);
-    case Type::kString: return ToString(key, node);
-    case Type::kIntList: return ToList<int64_t>(key, node, ToInt);
-    case Type::kRealList: return ToList<double>(key, node, ToReal);
-    case Type::kStringList: return ToList<std::string>(key, node, ToString);
+    case Type::kInt:
+      return ToInt(key, node);
+    case Type::kBytes:
+      return ToBytes(key, node);
+    case Type::kReal:
+      return ToReal(key, node);
+    case Type::kString:
+      return ToString(key, node);
+    case Type::kIntList:
+      return ToList<int64_t>(key, node, ToInt);
+    case Type::kRealList:
+      return ToList<double>(key, node, ToReal);
+    case Type::kStringList:
+      return ToList<std::string>(key, node, ToString);
   }
   throw InternalError("config: unknown type");
 }
 
 std::string_view TypeName(Type type) {
   switch (type) {
-    case Type::kBool: return "true or false";
-    case Type::kInt: return "integer";
-    case Type::kBytes: return "bytes";
-    case Type::kReal: return "real";
-    case Type::kString: return "text";
-    case Type::kIntList: return "list of integers";
-    case Type::kRealList: return "list of reals";
-    case Type::kStringList: return "list of texts";
+    case Type::kBool:
+      return "true or false";
+    case Type::kInt:
+      return "integer";
+    case Type::kBytes:
+      return "bytes";
+    case Type::kReal:
+      return "real";
+    case Type::kString:
+      return "text";
+    case Type::kIntList:
+      return "list of integers";
+    case Type::kRealList:
+      return "list of reals";
+    case Type::kStringList:
+      return "list of texts";
   }
   return "";
 }
@@ -131,8 +146,7 @@ std::string BoundText(const Key& key) {
   add("more than", key.real_above);
   add("at most", key.real_max);
   add("less than", key.real_below);
-  for (size_t i = 0; i < key.choices.size(); ++i)
-    out += fmt::format("{}'{}'", i ? ", " : "one of ", key.choices[i]);
+  for (size_t i = 0; i < key.choices.size(); ++i) out += fmt::format("{}'{}'", i ? ", " : "one of ", key.choices[i]);
   return out;
 }
 

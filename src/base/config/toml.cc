@@ -100,13 +100,20 @@ Node Convert(const toml::node& node, int64_t line) {
 
 std::string_view KindName(Node::Kind kind) {
   switch (kind) {
-    case Node::Kind::kBool: return "true or false";
-    case Node::Kind::kInt: return "an integer";
-    case Node::Kind::kReal: return "a real number";
-    case Node::Kind::kString: return "a text";
-    case Node::Kind::kDate: return "a date or time";
-    case Node::Kind::kArray: return "a list";
-    case Node::Kind::kTable: return "a section";
+    case Node::Kind::kBool:
+      return "true or false";
+    case Node::Kind::kInt:
+      return "an integer";
+    case Node::Kind::kReal:
+      return "a real number";
+    case Node::Kind::kString:
+      return "a text";
+    case Node::Kind::kDate:
+      return "a date or time";
+    case Node::Kind::kArray:
+      return "a list";
+    case Node::Kind::kTable:
+      return "a section";
   }
   return "";
 }
@@ -145,13 +152,20 @@ std::string Printable(std::string_view text, size_t limit) {
 
 std::string Shown(const Node& node) {
   switch (node.kind) {
-    case Node::Kind::kBool: return node.boolean ? "true" : "false";
-    case Node::Kind::kInt: return fmt::format("{}", node.integer);
-    case Node::Kind::kReal: return fmt::format("{}", node.real);
-    case Node::Kind::kString: return fmt::format("'{}'", Printable(node.text));
-    case Node::Kind::kDate: return Printable(node.text);
-    case Node::Kind::kTable: return "{...}";
-    case Node::Kind::kArray: break;
+    case Node::Kind::kBool:
+      return node.boolean ? "true" : "false";
+    case Node::Kind::kInt:
+      return fmt::format("{}", node.integer);
+    case Node::Kind::kReal:
+      return fmt::format("{}", node.real);
+    case Node::Kind::kString:
+      return fmt::format("'{}'", Printable(node.text));
+    case Node::Kind::kDate:
+      return Printable(node.text);
+    case Node::Kind::kTable:
+      return "{...}";
+    case Node::Kind::kArray:
+      break;
   }
   std::string out = "[";
   for (size_t i = 0; i < node.items.size() && i < 8; ++i)

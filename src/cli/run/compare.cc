@@ -13,7 +13,8 @@ Run Declare(CLI::App& app) {
   app.add_option("b", options->b, "the other configuration; or use --set-b, --oracle or --sweep");
   app.add_option("--set", options->assignments, "override a key in both: section.key=value (may be repeated)");
   app.add_option("--set-b", options->assignments_b, "override a key in the second only (may be repeated)");
-  app.add_option("--oracle", options->oracle, "compare with a reference: plain (single-rank loop) or whole (one backward over the batch)");
+  app.add_option("--oracle", options->oracle,
+                 "compare with a reference: plain (single-rank loop) or whole (one backward over the batch)");
   app.add_flag("--sweep", options->sweep, "run the computation in all layouts and compare each with the plain loop");
   app.add_flag("--json", options->json, "one JSON document");
   return [options] { return session::RunCompare(*options, std::cout, std::cerr); };

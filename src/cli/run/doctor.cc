@@ -14,7 +14,9 @@ Run Declare(CLI::App& app) {
 }
 
 const RegisterCommand kRegister{
-    {.name = "doctor", .summary = "measures this machine and libtorch; says what would make runs wrong or slow", .declare = &Declare}};
+    {.name = "doctor",
+     .summary = "measures this machine and libtorch; says what would make runs wrong or slow",
+     .declare = &Declare}};
 
 }  // namespace
 }  // namespace penstock::cli

@@ -15,7 +15,8 @@ Run Declare(CLI::App& app) {
   return [options] { return session::RunTrain(*options, std::cout, options->json ? std::cerr : std::cout); };
 }
 
-const RegisterCommand kRegister{{.name = "train", .summary = "verify, run and report a training run", .declare = &Declare}};
+const RegisterCommand kRegister{
+    {.name = "train", .summary = "verify, run and report a training run", .declare = &Declare}};
 
 }  // namespace
 }  // namespace penstock::cli

@@ -28,8 +28,8 @@ at::Tensor ReferenceAttention(const at::Tensor& q, const at::Tensor& k, const at
                               uint32_t dropout_site, const LayerContext& context) {
   const int64_t length = q.size(1);
   const at::Tensor future = at::ones({length, length}, at::TensorOptions(at::kBool)).triu_(1);
-  const at::Tensor scores = at::matmul(q.transpose(1, 2), k.permute({0, 2, 3, 1})) *
-                            (1.0 / std::sqrt(static_cast<double>(q.size(3))));
+  const at::Tensor scores =
+      at::matmul(q.transpose(1, 2), k.permute({0, 2, 3, 1})) * (1.0 / std::sqrt(static_cast<double>(q.size(3))));
   at::Tensor p = at::softmax(scores.masked_fill(future, -std::numeric_limits<double>::infinity()), -1);
   p = KeyedDropout(p, dropout, dropout_site, context);
   return Joined(at::matmul(p, v.transpose(1, 2)));
@@ -38,7 +38,8 @@ at::Tensor ReferenceAttention(const at::Tensor& q, const at::Tensor& k, const at
 at::Tensor ExpandHeads(const at::Tensor& x, int64_t heads) {
   const int64_t group = heads / x.size(2);
   if (group == 1) return x;
-  return x.unsqueeze(3).expand({x.size(0), x.size(1), x.size(2), group, x.size(3)})
+  return x.unsqueeze(3)
+      .expand({x.size(0), x.size(1), x.size(2), group, x.size(3)})
       .reshape({x.size(0), x.size(1), heads, x.size(3)});
 }
 

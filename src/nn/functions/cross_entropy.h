@@ -12,9 +12,9 @@
 
 namespace penstock::nn {
 
-// x [.., hidden], weight [vocabulary, hidden], labels [..] int64. Returns a fp64 scalar: the sum over tokens with a label
-// other than kIgnoredLabel, accumulated in fp64 in token order (docs/numerics.md R10). Without such tokens 0, with zero
-// gradients. InternalError for a label outside the vocabulary.
+// x [.., hidden], weight [vocabulary, hidden], labels [..] int64. Returns a fp64 scalar: the sum over tokens with a
+// label other than kIgnoredLabel, accumulated in fp64 in token order (docs/numerics.md R10). Without such tokens 0,
+// with zero gradients. InternalError for a label outside the vocabulary.
 at::Tensor LinearCrossEntropySum(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& labels, int64_t chunk,
                                  model::Precision precision);
 

@@ -57,7 +57,11 @@ struct DropoutFunction : torch::autograd::Function<DropoutFunction> {
     auto& data = ctx->saved_data;
     return {Masked(grads[0], data["probability"].toDouble(), data["seed"].toInt(), data["site"].toInt(),
                    data["step"].toInt(), data["samples"].toIntVector()),
-            {}, {}, {}, {}, {}};
+            {},
+            {},
+            {},
+            {},
+            {}};
   }
 };
 

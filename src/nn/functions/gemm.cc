@@ -14,6 +14,8 @@ at::Tensor Widened(const at::Tensor& operand) {
 
 at::Tensor Rounded(const at::Tensor& t, model::Precision precision) { return Widened(Operand(t, precision)); }
 
-at::Tensor Rows(const at::Tensor& t) { return t.contiguous().view({t.numel() / std::max<int64_t>(1, t.size(-1)), t.size(-1)}); }
+at::Tensor Rows(const at::Tensor& t) {
+  return t.contiguous().view({t.numel() / std::max<int64_t>(1, t.size(-1)), t.size(-1)});
+}
 
 }  // namespace penstock::nn

@@ -1,5 +1,5 @@
-// Keyed normal values: element i of a name is a function of (key, name, i) alone. Box and Muller (1958) in fp64, rounded
-// to fp32. No libtorch here.
+// Keyed normal values: element i of a name is a function of (key, name, i) alone. Box and Muller (1958) in fp64,
+// rounded to fp32. No libtorch here.
 #pragma once
 
 #include <cstdint>

@@ -46,7 +46,8 @@ std::shared_ptr<const RopeTable> GetRopeTable(int64_t context, int64_t head_dim,
   if (auto table = known.lock()) return table;
   at::NoGradGuard no_grad;
   const at::Tensor position = at::arange(context, at::kDouble).unsqueeze(1);
-  const at::Tensor speed = at::pow(base, at::arange(0, head_dim, 2, at::kDouble).mul_(-1.0 / static_cast<double>(head_dim)));
+  const at::Tensor speed =
+      at::pow(base, at::arange(0, head_dim, 2, at::kDouble).mul_(-1.0 / static_cast<double>(head_dim)));
   const at::Tensor angle = position * speed;
   auto table = std::make_shared<RopeTable>();
   table->cosine_double = angle.cos();

@@ -1,5 +1,5 @@
-// Rotary position embedding (Su et al. 2021). Channel i of a head is paired with channel i + d/2 (as the published Llama
-// weights of Hugging Face expect); pair i at position t turns by t base^(-2 i / d).
+// Rotary position embedding (Su et al. 2021). Channel i of a head is paired with channel i + d/2 (as the published
+// Llama weights of Hugging Face expect); pair i at position t turns by t base^(-2 i / d).
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -31,12 +31,13 @@ void Transfer(ExecutionContext& context, const Action& action, const BufferId& i
 }
 
 const RegisterHandler kActivation{{std::string(schedule::ops::kActivation), [](ExecutionContext& c, const Action& a) {
-  Transfer(c, a, schedule::BoundaryValue(c.schedule, a.key.part, a.key.micro_batch));
-}}};
+                                     Transfer(c, a, schedule::BoundaryValue(c.schedule, a.key.part, a.key.micro_batch));
+                                   }}};
 
 const RegisterHandler kGradient{{std::string(schedule::ops::kGradient), [](ExecutionContext& c, const Action& a) {
-  Transfer(c, a, schedule::BoundaryGradient(c.schedule, a.key.part, a.key.micro_batch));
-}}};
+                                   Transfer(c, a,
+                                            schedule::BoundaryGradient(c.schedule, a.key.part, a.key.micro_batch));
+                                 }}};
 
 }  // namespace
 }  // namespace penstock::runtime

@@ -72,12 +72,13 @@ void SumUses(ExecutionContext& context, const Action& action) {
     for (int i = 0; i < uses; ++i) {
       if (own[i] == nullptr) continue;
       if (!out.defined()) out = (*own[i])[p];
-      if (context.schedule.groups[holders.uses[i].group].front() == rank) nodes.emplace_back(TreeNode{i, i + 1}, (*own[i])[p]);
+      if (context.schedule.groups[holders.uses[i].group].front() == rank)
+        nodes.emplace_back(TreeNode{i, i + 1}, (*own[i])[p]);
     }
     total.tensors.push_back(out);
-    total.works.push_back(context.communicator.AllReduceTree(context.groups[action.peer_or_group],
-                                                             TagOf(action.key, context.binding.step, static_cast<int>(p)),
-                                                             std::move(nodes), uses, out));
+    total.works.push_back(context.communicator.AllReduceTree(
+        context.groups[action.peer_or_group], TagOf(action.key, context.binding.step, static_cast<int>(p)),
+        std::move(nodes), uses, out));
   }
 }
 

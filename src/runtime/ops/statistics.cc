@@ -19,7 +19,10 @@ namespace {
 using schedule::Action;
 
 // Records that are gathered, four doubles each.
-enum RecordType { kNormRecord = 0 /* parameter, norm part, non-finite count */, kLossRecord = 1 /* micro-batch, stage, loss sum */ };
+enum RecordType {
+  kNormRecord = 0 /* parameter, norm part, non-finite count */,
+  kLossRecord = 1 /* micro-batch, stage, loss sum */
+};
 constexpr int kRecordSize = 4;
 
 optim::NormKind KindOf(const Job& job) { return optim::ParseNormKind(job.optimizer.clip_norm); }
@@ -95,12 +98,14 @@ void FiniteClip(ExecutionContext& context, const Action& action) {
   }
   verdict.norm = optim::FinishNorm(norms, KindOf(job));
   double loss_sum = 0;
-  TreeSum(losses, 0, micro_batches, [&](int32_t j) { return !seen[j]; }, loss_sum);
+  TreeSum(
+      losses, 0, micro_batches, [&](int32_t j) { return !seen[j]; }, loss_sum);
   verdict.loss = context.binding.valid_tokens == 0 ? 0.0 : loss_sum / static_cast<double>(context.binding.valid_tokens);
   if (first_bad_loss < micro_batches) {
     verdict.first_fault = fmt::format("the loss of micro-batch {} is {}", first_bad_loss, losses[first_bad_loss]);
   } else if (first_bad_parameter < static_cast<int>(norms.size())) {
-    verdict.first_fault = fmt::format("the gradient of '{}' is not finite", job.spec.parameters[first_bad_parameter].name);
+    verdict.first_fault =
+        fmt::format("the gradient of '{}' is not finite", job.spec.parameters[first_bad_parameter].name);
   } else if (!std::isfinite(verdict.norm)) {
     verdict.first_fault = fmt::format("the gradient norm is {}", verdict.norm);
   }

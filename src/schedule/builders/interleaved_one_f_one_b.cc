@@ -23,9 +23,7 @@ std::optional<std::string> Refuse(const PipelineShape& shape) {
   return std::nullopt;
 }
 
-int WarmUp(const PipelineShape& shape, int d) {
-  return 2 * (shape.ranks - 1 - d) + (shape.chunks - 1) * shape.ranks;
-}
+int WarmUp(const PipelineShape& shape, int d) { return 2 * (shape.ranks - 1 - d) + (shape.chunks - 1) * shape.ranks; }
 
 ComputeOrder Build(const PipelineShape& shape) {
   const int p = shape.ranks, v = shape.chunks, m = shape.micro_batches;

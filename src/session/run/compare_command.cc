@@ -1,8 +1,7 @@
 #include "session/run/compare_command.h"
 
-#include <nlohmann/json.hpp>
-
 #include <chrono>
+#include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "base/error.h"
@@ -26,14 +25,25 @@ int RunSweep(const CompareOptions& options, std::ostream& out, std::ostream& log
   const SweepResult result = Sweep(factory, {}, nullptr, options.json ? nullptr : &log);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (options.json) {
-    out << nlohmann::ordered_json{{"compared", result.compared}, {"refused", result.refused}, {"refusals", result.refusals},
-                                  {"differing", result.differing}, {"oracle_difference", result.oracle_difference},
-                                  {"seconds", seconds}, {"ok", result.ok()}}.dump(2) << "\n";
+    out << nlohmann::ordered_json{{"compared", result.compared},
+                                  {"refused", result.refused},
+                                  {"refusals", result.refusals},
+                                  {"differing", result.differing},
+                                  {"oracle_difference", result.oracle_difference},
+                                  {"seconds", seconds},
+                                  {"ok", result.ok()}}
+               .dump(2)
+        << "\n";
   } else {
     for (const std::string& difference : result.differing) out << difference << "\n";
-    out << fmt::format("{} layouts compared with the plain loop: {} equal in every bit, {} different; {} impossible layouts refused; {:.0f} s\n",
-                       result.compared, result.compared - static_cast<int>(result.differing.size()), result.differing.size(), result.refused, seconds);
-    out << fmt::format("plain loop against one backward over the whole batch: largest relative difference of a tensor {:.3g}\n", result.oracle_difference);
+    out << fmt::format(
+        "{} layouts compared with the plain loop: {} equal in every bit, {} different; {} impossible layouts refused; "
+        "{:.0f} s\n",
+        result.compared, result.compared - static_cast<int>(result.differing.size()), result.differing.size(),
+        result.refused, seconds);
+    out << fmt::format(
+        "plain loop against one backward over the whole batch: largest relative difference of a tensor {:.3g}\n",
+        result.oracle_difference);
   }
   return result.ok() ? 0 : 1;
 }
@@ -42,7 +52,8 @@ int RunSweep(const CompareOptions& options, std::ostream& out, std::ostream& log
 
 int RunCompare(const CompareOptions& options, std::ostream& out, std::ostream& log) {
   if (options.sweep) {
-    if (!options.b.empty() || !options.oracle.empty() || !options.assignments_b.empty()) throw UserError("--sweep takes one configuration, no --oracle and no --set-b");
+    if (!options.b.empty() || !options.oracle.empty() || !options.assignments_b.empty())
+      throw UserError("--sweep takes one configuration, no --oracle and no --set-b");
     return RunSweep(options, out, log);
   }
   if (options.b.empty() && options.oracle.empty() && options.assignments_b.empty())
@@ -56,7 +67,8 @@ int RunCompare(const CompareOptions& options, std::ostream& out, std::ostream& l
   RecordedRun b;
   bool bits_promised = settings_a.values.numerics.reproducible;
   if (!options.oracle.empty()) {
-    if (options.oracle != "plain" && options.oracle != "whole") throw UserError("--oracle is plain or whole, not '{}'", options.oracle);
+    if (options.oracle != "plain" && options.oracle != "whole")
+      throw UserError("--oracle is plain or whole, not '{}'", options.oracle);
     b = RecordOracle(settings_a, *run_a, options.oracle == "plain" ? OracleKind::plain : OracleKind::whole);
     bits_promised = bits_promised && options.oracle == "plain";
   } else {
@@ -69,24 +81,34 @@ int RunCompare(const CompareOptions& options, std::ostream& out, std::ostream& l
     }
     bits_promised = bits_promised && settings_b.values.numerics.reproducible;
     const auto run_b = Prepare(settings_b);
-    if (ModelFingerprint(run_a->job.spec) != ModelFingerprint(run_b->job.spec)) throw UserError("the two configurations have different models: {}", other);
+    if (ModelFingerprint(run_a->job.spec) != ModelFingerprint(run_b->job.spec))
+      throw UserError("the two configurations have different models: {}", other);
     b = RecordRun(settings_b, *run_b, path_b);
   }
   const RunComparison comparison = CompareRuns(run_a->job.spec, a, b);
-  const bool pass = comparison.verdict == checkpoint::Verdict::equal || (!bits_promised && comparison.verdict == checkpoint::Verdict::rounding);
+  const bool pass = comparison.verdict == checkpoint::Verdict::equal ||
+                    (!bits_promised && comparison.verdict == checkpoint::Verdict::rounding);
   if (options.json) {
-    out << nlohmann::ordered_json{{"verdict", checkpoint::VerdictName(comparison.verdict)}, {"bits_promised", bits_promised}, {"pass", pass},
-                                  {"first", comparison.first}, {"tensors", comparison.tensors.tensors},
+    out << nlohmann::ordered_json{{"verdict", checkpoint::VerdictName(comparison.verdict)},
+                                  {"bits_promised", bits_promised},
+                                  {"pass", pass},
+                                  {"first", comparison.first},
+                                  {"tensors", comparison.tensors.tensors},
                                   {"differing_tensors", comparison.tensors.differences.size()},
-                                  {"loss_difference", comparison.loss_difference}, {"norm_difference", comparison.norm_difference},
-                                  {"steps", a.losses.size()}}.dump(2) << "\n";
+                                  {"loss_difference", comparison.loss_difference},
+                                  {"norm_difference", comparison.norm_difference},
+                                  {"steps", a.losses.size()}}
+               .dump(2)
+        << "\n";
   } else {
-    out << fmt::format("{} against {}: {} steps, {} tensors, {} differ: {}\n", a.title, b.title, a.losses.size(), comparison.tensors.tensors,
-                       comparison.tensors.differences.size(), checkpoint::VerdictName(comparison.verdict));
+    out << fmt::format("{} against {}: {} steps, {} tensors, {} differ: {}\n", a.title, b.title, a.losses.size(),
+                       comparison.tensors.tensors, comparison.tensors.differences.size(),
+                       checkpoint::VerdictName(comparison.verdict));
     if (!comparison.first.empty()) out << "first difference: " << comparison.first << "\n";
     if (!comparison.tensors.differences.empty()) out << comparison.tensors.ToString() << "\n";
     if (comparison.verdict != checkpoint::Verdict::equal)
-      out << fmt::format("largest relative difference of losses {:.3g}, of norms {:.3g}\n", comparison.loss_difference, comparison.norm_difference);
+      out << fmt::format("largest relative difference of losses {:.3g}, of norms {:.3g}\n", comparison.loss_difference,
+                         comparison.norm_difference);
   }
   return pass ? 0 : 1;
 }

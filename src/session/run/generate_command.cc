@@ -1,8 +1,7 @@
 #include "session/run/generate_command.h"
 
-#include <nlohmann/json.hpp>
-
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "base/error.h"
@@ -32,14 +31,21 @@ int RunGenerate(const GenerateOptions& options, std::ostream& out) {
   job.precision = model::ParsePrecision(settings.values.numerics.precision);
   job.optimizer = settings.values.optimizer;
   checkpoint::NamedTensors parameters;
-  for (const checkpoint::TensorSpec& tensor : runtime::ModelTensors(job)) parameters[tensor.name] = from.ReadModel(tensor);
+  for (const checkpoint::TensorSpec& tensor : runtime::ModelTensors(job))
+    parameters[tensor.name] = from.ReadModel(tensor);
   const auto tokenizer = data::MakeTokenizer(settings.values.data.tokenizer);
-  const SampleOptions sample{.tokens = options.tokens, .temperature = options.temperature, .top_k = options.top_k, .seed = static_cast<uint64_t>(options.seed)};
+  const SampleOptions sample{.tokens = options.tokens,
+                             .temperature = options.temperature,
+                             .top_k = options.top_k,
+                             .seed = static_cast<uint64_t>(options.seed)};
   if (!options.json) out << options.prompt << std::flush;
-  const std::string text = Sample(spec, job.precision, parameters, *tokenizer, options.prompt, sample,
-                                  options.json ? std::function<void(std::string_view)>() : [&](std::string_view piece) { out << piece << std::flush; });
+  const std::string text = Sample(
+      spec, job.precision, parameters, *tokenizer, options.prompt, sample,
+      options.json ? std::function<void(std::string_view)>()
+                   : [&](std::string_view piece) { out << piece << std::flush; });
   if (options.json) {
-    const nlohmann::ordered_json document = {{"checkpoint", from.path()}, {"step", from.state().step}, {"prompt", options.prompt}, {"text", text}};
+    const nlohmann::ordered_json document = {
+        {"checkpoint", from.path()}, {"step", from.state().step}, {"prompt", options.prompt}, {"text", text}};
     out << document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
   } else {
     out << "\n";

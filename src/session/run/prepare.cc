@@ -2,9 +2,8 @@
 
 #include <ATen/ops/empty.h>
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -37,7 +36,8 @@ runtime::StepBinding BindStep(const data::Batches& batches, int64_t step, int64_
   binding.step = step;
   binding.applied_updates = applied_updates;
   binding.valid_tokens = shape->valid_tokens;
-  for (const data::MicroBatchShape& m : shape->micro_batches) binding.micro_batches.push_back({m.samples, m.length, m.valid_tokens});
+  for (const data::MicroBatchShape& m : shape->micro_batches)
+    binding.micro_batches.push_back({m.samples, m.length, m.valid_tokens});
   binding.materialize = [&batches, shape](int j) { return ToInputs(batches.Materialize(*shape, j)); };
   return binding;
 }

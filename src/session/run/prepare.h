@@ -23,13 +23,14 @@ struct PreparedRun {
 
   Plan plan;
   runtime::Job job;
-  data::TextData text;                          // empty when the dataset was given
+  data::TextData text;  // empty when the dataset was given
   std::shared_ptr<const data::Batches> batches;
 };
 
 // `dataset`: instead of the one that [data] names (tests). UserError as MakePlan, LoadTextData; the schedule must be
 // sound and fit this machine.
-std::unique_ptr<PreparedRun> Prepare(const LoadedSettings& settings, std::shared_ptr<const data::Dataset> dataset = nullptr);
+std::unique_ptr<PreparedRun> Prepare(const LoadedSettings& settings,
+                                     std::shared_ptr<const data::Dataset> dataset = nullptr);
 
 // Everything but the callbacks. The result points into `run`.
 runtime::TrainLoop MakeLoop(const LoadedSettings& settings, const PreparedRun& run);

@@ -32,7 +32,9 @@ class Recorder final : public runtime::Observer {
     const std::lock_guard lock(mutex_);
     const auto [it, fresh] = run_.gradients.try_emplace({step, parameter}, hash);
     // Holders of one parameter must have one gradient, whatever the layout.
-    if (!fresh && it->second != hash) throw InternalError(fmt::format("two holders of parameter {} have different gradients in step {}", parameter, step));
+    if (!fresh && it->second != hash)
+      throw InternalError(
+          fmt::format("two holders of parameter {} have different gradients in step {}", parameter, step));
   }
 
  private:
@@ -52,7 +54,9 @@ class ObserverScope {
   runtime::Job& job_;
 };
 
-bool SameBits(double a, double b) { return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b) || (std::isnan(a) && std::isnan(b)); }
+bool SameBits(double a, double b) {
+  return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b) || (std::isnan(a) && std::isnan(b));
+}
 
 double RelativeDifference(double a, double b) {
   if (SameBits(a, b)) return 0;
@@ -69,20 +73,24 @@ std::string WhereItBegan(const model::ModelSpec& spec, const RecordedRun& a, con
     const auto other = b.leaves.find(key);
     if (other == b.leaves.end() || other->second == hash || key.step >= step) continue;
     step = key.step;
-    text = fmt::format("wrong leaf: step {}, parameter '{}', use in layer '{}', tree node [{}, {})", key.step + 1, spec.parameters[key.parameter].name,
-                       spec.layers[key.layer].path, key.micro_batch, key.micro_batch + 1);
+    text = fmt::format("wrong leaf: step {}, parameter '{}', use in layer '{}', tree node [{}, {})", key.step + 1,
+                       spec.parameters[key.parameter].name, spec.layers[key.layer].path, key.micro_batch,
+                       key.micro_batch + 1);
   }
   for (const auto& [key, hash] : a.gradients) {
     const auto other = b.gradients.find(key);
     if (other == b.gradients.end() || other->second == hash || key.step >= step) continue;
     step = key.step;
     const bool have_leaves = !a.leaves.empty() && !b.leaves.empty();
-    text = fmt::format("{}: step {}, gradient of '{}'", have_leaves ? "wrong fold (all leaves are equal)" : "gradient", key.step + 1, spec.parameters[key.parameter].name);
+    text = fmt::format("{}: step {}, gradient of '{}'", have_leaves ? "wrong fold (all leaves are equal)" : "gradient",
+                       key.step + 1, spec.parameters[key.parameter].name);
   }
   for (size_t i = 0; i < std::min(a.losses.size(), b.losses.size()); ++i) {
     if (static_cast<int64_t>(i) >= step) break;
-    if (!SameBits(a.losses[i], b.losses[i])) return fmt::format("step {}, loss {:.17g} against {:.17g}", i + 1, a.losses[i], b.losses[i]);
-    if (!SameBits(a.norms[i], b.norms[i])) return fmt::format("step {}, gradient norm {:.17g} against {:.17g}", i + 1, a.norms[i], b.norms[i]);
+    if (!SameBits(a.losses[i], b.losses[i]))
+      return fmt::format("step {}, loss {:.17g} against {:.17g}", i + 1, a.losses[i], b.losses[i]);
+    if (!SameBits(a.norms[i], b.norms[i]))
+      return fmt::format("step {}, gradient norm {:.17g} against {:.17g}", i + 1, a.norms[i], b.norms[i]);
   }
   return text;
 }
@@ -135,13 +143,15 @@ RecordedRun RecordOracle(const LoadedSettings& settings, PreparedRun& run, Oracl
   return recorded;
 }
 
-RunComparison CompareRuns(const model::ModelSpec& spec, const RecordedRun& a, const RecordedRun& b, const checkpoint::RoundingBounds& bounds) {
+RunComparison CompareRuns(const model::ModelSpec& spec, const RecordedRun& a, const RecordedRun& b,
+                          const checkpoint::RoundingBounds& bounds) {
   RunComparison result;
   result.tensors = checkpoint::Compare(a.parameters, b.parameters, bounds);
   const checkpoint::Comparison states = checkpoint::Compare(a.optimizer, b.optimizer, bounds);
   result.tensors.tensors += states.tensors;
   result.tensors.verdict = std::max(result.tensors.verdict, states.verdict);
-  result.tensors.differences.insert(result.tensors.differences.end(), states.differences.begin(), states.differences.end());
+  result.tensors.differences.insert(result.tensors.differences.end(), states.differences.begin(),
+                                    states.differences.end());
   result.verdict = result.tensors.verdict;
   bool same_numbers = a.losses.size() == b.losses.size();
   if (!same_numbers) result.verdict = checkpoint::Verdict::fault;
@@ -153,7 +163,9 @@ RunComparison CompareRuns(const model::ModelSpec& spec, const RecordedRun& a, co
   const bool double_precision = !a.parameters.empty() && a.parameters.begin()->second.scalar_type() == at::kDouble;
   const double bound = double_precision ? bounds.fp64 : bounds.fp32;
   if (!same_numbers)
-    result.verdict = std::max(result.verdict, std::max(result.loss_difference, result.norm_difference) <= bound ? checkpoint::Verdict::rounding : checkpoint::Verdict::fault);
+    result.verdict = std::max(result.verdict, std::max(result.loss_difference, result.norm_difference) <= bound
+                                                  ? checkpoint::Verdict::rounding
+                                                  : checkpoint::Verdict::fault);
   if (result.verdict != checkpoint::Verdict::equal) result.first = WhereItBegan(spec, a, b);
   return result;
 }

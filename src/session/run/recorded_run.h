@@ -34,7 +34,7 @@ struct RecordedRun {
   std::string title;
   std::vector<double> losses, norms;  // [step]
   checkpoint::NamedTensors parameters, optimizer;
-  std::map<LeafKey, Hash128> leaves;       // empty for oracles that have none
+  std::map<LeafKey, Hash128> leaves;  // empty for oracles that have none
   std::map<GradientKey, Hash128> gradients;
 };
 
@@ -46,7 +46,7 @@ RecordedRun RecordOracle(const LoadedSettings& settings, PreparedRun& run, Oracl
 
 struct RunComparison {
   checkpoint::Verdict verdict = checkpoint::Verdict::equal;  // the worst of losses, norms and tensors
-  std::string first;      // where it began, in words; empty when equal
+  std::string first;                                         // where it began, in words; empty when equal
   checkpoint::Comparison tensors;
   double loss_difference = 0, norm_difference = 0;  // largest relative
 };

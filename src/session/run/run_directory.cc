@@ -75,10 +75,12 @@ RunDirectory InspectRunDirectory(const LoadedSettings& settings, const std::stri
   std::string start_checkpoint = explicit_checkpoint ? s.checkpoint.resume : "";
   if (HasContent(directory.path)) {
     std::string why = WhyForeign(settings, directory.path);
-    if (why.empty() && s.checkpoint.resume != "auto" && !(explicit_checkpoint && HasNoCheckpoint(directory))) why = "holds this run already, and checkpoint.resume is not 'auto'";
+    if (why.empty() && s.checkpoint.resume != "auto" && !(explicit_checkpoint && HasNoCheckpoint(directory)))
+      why = "holds this run already, and checkpoint.resume is not 'auto'";
     if (!why.empty()) {
       if (!s.run.overwrite)
-        throw UserError("run.dir: '{}' {}; choose another run.dir, or --set run.overwrite=true to move it aside", directory.path, why);
+        throw UserError("run.dir: '{}' {}; choose another run.dir, or --set run.overwrite=true to move it aside",
+                        directory.path, why);
       directory.notes.push_back(fmt::format("'{}' {}; it is moved aside", directory.path, why));
     } else if (s.run.overwrite) {
       directory.notes.push_back(fmt::format("run.overwrite: '{}' is moved aside", directory.path));
@@ -87,8 +89,11 @@ RunDirectory InspectRunDirectory(const LoadedSettings& settings, const std::stri
       // What was published and cannot be read is the user's work: never start over on top of it.
       for (const checkpoint::SkippedCheckpoint& skipped : found.skipped)
         if (!found.path && skipped.path.find(".tmp-") == std::string::npos)
-          throw UserError("none of the checkpoints in '{}' can be read ('{}': {}); restore one, or --set run.overwrite=true to move the run "
-                          "aside and start anew", directory.checkpoints(), skipped.path, skipped.reason);
+          throw UserError(
+              "none of the checkpoints in '{}' can be read ('{}': {}); restore one, or --set run.overwrite=true to "
+              "move the run "
+              "aside and start anew",
+              directory.checkpoints(), skipped.path, skipped.reason);
       for (const checkpoint::SkippedCheckpoint& skipped : found.skipped)
         directory.notes.push_back(fmt::format("passed over '{}': {}", skipped.path, skipped.reason));
       if (found.path) {
@@ -104,7 +109,8 @@ RunDirectory InspectRunDirectory(const LoadedSettings& settings, const std::stri
     directory.checkpoint = checkpoint::ResolveCheckpoint(start_checkpoint);
     directory.start_checkpoint = fs::absolute(directory.checkpoint).string();
     if (directory.start_checkpoint.rfind(fs::absolute(directory.path).string() + "/", 0) == 0)
-      throw UserError("checkpoint.resume: '{}' is inside run.dir, which it would have to leave; choose another run.dir", directory.checkpoint);
+      throw UserError("checkpoint.resume: '{}' is inside run.dir, which it would have to leave; choose another run.dir",
+                      directory.checkpoint);
   }
   if (!directory.checkpoint.empty()) {
     const checkpoint::Checkpoint opened(directory.checkpoint);
@@ -116,8 +122,8 @@ RunDirectory InspectRunDirectory(const LoadedSettings& settings, const std::stri
 }
 
 void OpenRunDirectory(RunDirectory& directory, const LoadedSettings& settings) {
-  const bool move_aside = HasContent(directory.path) &&
-                          (settings.values.run.overwrite || !WhyForeign(settings, directory.path).empty());
+  const bool move_aside =
+      HasContent(directory.path) && (settings.values.run.overwrite || !WhyForeign(settings, directory.path).empty());
   if (move_aside) {
     const std::string aside = FreeName(directory.path);
     FileSystem::Real().Rename(directory.path, aside, /*overwrite=*/false);

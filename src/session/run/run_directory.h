@@ -26,11 +26,11 @@ enum class RunStart {
 struct RunDirectory {
   std::string path;
   RunStart start = RunStart::fresh;
-  std::string checkpoint;               // to read the state from; empty: initial state
-  std::string start_checkpoint;         // absolute path, when the run does not start from initial weights
+  std::string checkpoint;        // to read the state from; empty: initial state
+  std::string start_checkpoint;  // absolute path, when the run does not start from initial weights
   int64_t first_step = 0;
-  std::shared_ptr<void> lock;           // held from OpenRunDirectory on
-  std::vector<std::string> notes;       // for the user: what was skipped or moved aside
+  std::shared_ptr<void> lock;      // held from OpenRunDirectory on
+  std::vector<std::string> notes;  // for the user: what was skipped or moved aside
   std::string checkpoints() const { return path + "/checkpoints"; }
 };
 

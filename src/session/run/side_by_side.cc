@@ -28,10 +28,12 @@ class Blocks {
     config.context = 256;
     spec_ = model::BuildGptSpec(config);
     layers_ = nn::BuildLayers(spec_, 1, 3);
-    for (const model::ParameterSpec& p : spec_.parameters) parameters_.push_back(nn::InitialParameter(p, 1, model::Precision::fp32));
+    for (const model::ParameterSpec& p : spec_.parameters)
+      parameters_.push_back(nn::InitialParameter(p, 1, model::Precision::fp32));
     inputs_.sample_ids = {0, 1, 2, 3};
     input_ = at::zeros({4, 256, 256});
-    for (int64_t i = 0; i < input_.numel(); ++i) input_.data_ptr<float>()[i] = static_cast<float>(i % 97) / 97.0f - 0.5f;
+    for (int64_t i = 0; i < input_.numel(); ++i)
+      input_.data_ptr<float>()[i] = static_cast<float>(i % 97) / 97.0f - 0.5f;
   }
 
   double Seconds(int passes) const {
@@ -43,7 +45,8 @@ class Blocks {
       std::vector<at::Tensor> leaves = values;
       for (size_t l = 0; l < layers_.size(); ++l) {
         std::vector<at::Tensor> aliases;
-        for (const int p : spec_.layers[l + 1].parameters) aliases.push_back(parameters_[p].detach().requires_grad_(true));
+        for (const int p : spec_.layers[l + 1].parameters)
+          aliases.push_back(parameters_[p].detach().requires_grad_(true));
         leaves.insert(leaves.end(), aliases.begin(), aliases.end());
         values = layers_[l]->Forward(values, aliases, context);
       }

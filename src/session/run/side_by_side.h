@@ -9,10 +9,10 @@
 namespace penstock::session {
 
 struct SideBySide {
-  double alone = 0;     // median seconds of one pass on one rank
-  double together = 0;  // median over both ranks, two at once
+  double alone = 0;            // median seconds of one pass on one rank
+  double together = 0;         // median over both ranks, two at once
   std::vector<double> ratios;  // pair by pair
-  double slowdown = 0;  // median of ratios - 1
+  double slowdown = 0;         // median of ratios - 1
 };
 SideBySide MeasureSideBySide(int pairs, int passes_per_sample);
 

@@ -25,14 +25,17 @@ std::vector<std::string> Layouts(const SweepOptions& options, std::vector<std::v
               std::vector<std::string> splits = {"as_ordered"};
               if (options.split_variants && !builder.splits_backward) splits.push_back("always");
               for (const std::string& split : splits) {
-                for (const bool serial : options.serial_variants ? std::vector<bool>{false, true} : std::vector<bool>{false}) {
-                  titles.push_back(fmt::format("data {} x pipeline {} x chunks {}, {} on {}, recompute {}, split {}{}", data, pipeline, chunks, name,
-                                               placement, recompute, split, serial ? ", serial" : ""));
-                  assignments.push_back({fmt::format("parallel.data={}", data), fmt::format("parallel.pipeline={}", pipeline),
-                                         fmt::format("parallel.chunks={}", chunks), fmt::format("parallel.schedule='{}'", name),
-                                         fmt::format("parallel.route='{}'", placement), fmt::format("parallel.recompute='{}'", recompute),
-                                         fmt::format("parallel.split_backward='{}'", split), fmt::format("runtime.serial={}", serial),
-                                         "numerics.reproducible=true"});
+                for (const bool serial :
+                     options.serial_variants ? std::vector<bool>{false, true} : std::vector<bool>{false}) {
+                  titles.push_back(fmt::format("data {} x pipeline {} x chunks {}, {} on {}, recompute {}, split {}{}",
+                                               data, pipeline, chunks, name, placement, recompute, split,
+                                               serial ? ", serial" : ""));
+                  assignments.push_back(
+                      {fmt::format("parallel.data={}", data), fmt::format("parallel.pipeline={}", pipeline),
+                       fmt::format("parallel.chunks={}", chunks), fmt::format("parallel.schedule='{}'", name),
+                       fmt::format("parallel.route='{}'", placement), fmt::format("parallel.recompute='{}'", recompute),
+                       fmt::format("parallel.split_backward='{}'", split), fmt::format("runtime.serial={}", serial),
+                       "numerics.reproducible=true"});
                 }
               }
             }
@@ -46,9 +49,11 @@ std::vector<std::string> Layouts(const SweepOptions& options, std::vector<std::v
 
 }  // namespace
 
-SweepResult Sweep(const SettingsFactory& factory, const SweepOptions& options, std::shared_ptr<const data::Dataset> dataset, std::ostream* progress) {
+SweepResult Sweep(const SettingsFactory& factory, const SweepOptions& options,
+                  std::shared_ptr<const data::Dataset> dataset, std::ostream* progress) {
   SweepResult result;
-  const std::vector<std::string> single = {"parallel.data=1", "parallel.pipeline=1", "parallel.chunks=1", "parallel.schedule='gpipe'",
+  const std::vector<std::string> single = {"parallel.data=1",   "parallel.pipeline=1",
+                                           "parallel.chunks=1", "parallel.schedule='gpipe'",
                                            "parallel.route=''", "numerics.reproducible=true"};
   const auto oracle_settings = factory(single);
   const auto oracle_run = Prepare(*oracle_settings, dataset);
@@ -86,8 +91,10 @@ SweepResult Sweep(const SettingsFactory& factory, const SweepOptions& options, s
       continue;
     }
     const bool equal = comparison.verdict == checkpoint::Verdict::equal;
-    if (!equal) result.differing.push_back(fmt::format("{}: {}\n{}", titles[i], comparison.first, comparison.tensors.ToString()));
-    if (progress != nullptr) *progress << fmt::format("{} {}\n", equal ? "equal    " : "DIFFERENT", titles[i]) << std::flush;
+    if (!equal)
+      result.differing.push_back(fmt::format("{}: {}\n{}", titles[i], comparison.first, comparison.tensors.ToString()));
+    if (progress != nullptr)
+      *progress << fmt::format("{} {}\n", equal ? "equal    " : "DIFFERENT", titles[i]) << std::flush;
   }
   result.refusals.assign(reasons.begin(), reasons.end());
   return result;

@@ -21,17 +21,17 @@ struct SweepOptions {
   std::vector<int> data = {1, 2, 4};
   std::vector<int> pipeline = {1, 2, 4};
   std::vector<int> chunks = {1, 2};
-  std::vector<std::string> schedules;                      // empty: all that are registered
+  std::vector<std::string> schedules;  // empty: all that are registered
   std::vector<std::string> recompute = {"none", "full"};
-  bool split_variants = true;                              // also split_backward = always where the schedule does not split
-  bool serial_variants = false;                            // also runtime.serial
+  bool split_variants = true;    // also split_backward = always where the schedule does not split
+  bool serial_variants = false;  // also runtime.serial
 };
 
 struct SweepResult {
   int compared = 0;
-  int refused = 0;                        // layouts that are impossible, each with a reason
-  std::vector<std::string> refusals;      // the distinct reasons
-  std::vector<std::string> differing;     // layout and first difference
+  int refused = 0;                     // layouts that are impossible, each with a reason
+  std::vector<std::string> refusals;   // the distinct reasons
+  std::vector<std::string> differing;  // layout and first difference
   // Plain loop against one plain backward over the whole batch: largest relative difference of a final parameter or
   // optimizer state. Not part of ok(): an optimizer that divides by the gradient's magnitude (Adam) amplifies rounding
   // where the true gradient is zero, so the bound depends on the computation.
@@ -40,7 +40,7 @@ struct SweepResult {
 };
 
 // Sets numerics.reproducible. `progress` (may be null) gets a line per layout. `dataset`: instead of [data].
-SweepResult Sweep(const SettingsFactory& factory, const SweepOptions& options, std::shared_ptr<const data::Dataset> dataset,
-                  std::ostream* progress);
+SweepResult Sweep(const SettingsFactory& factory, const SweepOptions& options,
+                  std::shared_ptr<const data::Dataset> dataset, std::ostream* progress);
 
 }  // namespace penstock::session

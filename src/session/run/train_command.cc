@@ -1,8 +1,7 @@
 #include "session/run/train_command.h"
 
-#include <nlohmann/json.hpp>
-
 #include <chrono>
+#include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "base/error.h"
@@ -47,7 +46,11 @@ report::StepMetrics ToMetrics(const runtime::StepReport& report, int ranks) {
 class TrainRun {
  public:
   TrainRun(const TrainOptions& options, std::ostream& out, std::ostream& log)
-      : out_(out), log_(log), json_(options.json), settings_(options.config, options.assignments), run_(Prepare(settings_)) {}
+      : out_(out),
+        log_(log),
+        json_(options.json),
+        settings_(options.config, options.assignments),
+        run_(Prepare(settings_)) {}
 
   int Go() {
     directory_ = InspectRunDirectory(settings_, ModelFingerprint(run_->job.spec));
@@ -55,7 +58,8 @@ class TrainRun {
     OpenCheckpoint();  // before anything is written: whatever is wrong with it must leave the directory as it is
     OpenRunDirectory(directory_, settings_);
     PrintHead();
-    WriteFileAtomically(directory_.path + "/" + std::string(report::kScheduleFile), schedule::PrintSchedule(run_->plan.schedule), true);
+    WriteFileAtomically(directory_.path + "/" + std::string(report::kScheduleFile),
+                        schedule::PrintSchedule(run_->plan.schedule), true);
     Train();
     WriteTimeline();
     PrintEnd();
@@ -67,8 +71,10 @@ class TrainRun {
   const Settings& s() const { return settings_.values; }
 
   int AlreadyComplete() {
-    log_ << fmt::format("the run in '{}' has its {} steps already; raise train.steps to go on, or --set run.overwrite=true to start anew\n",
-                        directory_.path, s().train.steps);
+    log_ << fmt::format(
+        "the run in '{}' has its {} steps already; raise train.steps to go on, or --set run.overwrite=true to start "
+        "anew\n",
+        directory_.path, s().train.steps);
     if (json_) out_ << nlohmann::json{{"run_dir", directory_.path}, {"complete", true}}.dump() << "\n";
     return 0;
   }
@@ -80,9 +86,12 @@ class TrainRun {
     CheckEnvironment(from_->state());
     const auto require = [&](const checkpoint::SafetensorsReader& reader, const checkpoint::TensorSpec& spec) {
       if (!reader.Has(spec.name))
-        throw UserError("checkpoint '{}' has no tensor '{}': it was written with another optimizer; use that one", directory_.checkpoint, spec.name);
+        throw UserError("checkpoint '{}' has no tensor '{}': it was written with another optimizer; use that one",
+                        directory_.checkpoint, spec.name);
       if (reader.Find(spec.name).spec.dtype != spec.dtype)
-        throw UserError("checkpoint '{}': '{}' has another element type; use the numerics.precision it was written with", directory_.checkpoint, spec.name);
+        throw UserError(
+            "checkpoint '{}': '{}' has another element type; use the numerics.precision it was written with",
+            directory_.checkpoint, spec.name);
     };
     for (const checkpoint::TensorSpec& spec : runtime::ModelTensors(run_->job)) require(from_->model(), spec);
     for (const checkpoint::TensorSpec& spec : runtime::OptimizerTensors(run_->job)) require(from_->optimizer(), spec);
@@ -91,13 +100,16 @@ class TrainRun {
   void PrintHead() {
     const data::TextData& text = run_->text;
     log_ << run_->plan.explanation;
-    log_ << fmt::format("model: {} with {} parameters, {}\n", run_->job.spec.family, FormatCount(run_->job.spec.parameter_count()), s().numerics.precision);
-    log_ << fmt::format("data: {} documents, {}, {} training windows of {} tokens; unigram entropy {:.4f} nats per token\n", text.documents,
-                        FormatBytes(text.bytes), text.train->size(), s().data.sequence, text.unigram_entropy);
+    log_ << fmt::format("model: {} with {} parameters, {}\n", run_->job.spec.family,
+                        FormatCount(run_->job.spec.parameter_count()), s().numerics.precision);
+    log_ << fmt::format(
+        "data: {} documents, {}, {} training windows of {} tokens; unigram entropy {:.4f} nats per token\n",
+        text.documents, FormatBytes(text.bytes), text.train->size(), s().data.sequence, text.unigram_entropy);
     log_ << fmt::format("numerics: {}{}\n", s().numerics.reproducible ? "reproducible, " : "",
                         runtime::DescribeEnvironment(static_cast<int>(s().runtime.intra_op_threads)).Fingerprint());
     for (const std::string& note : directory_.notes) log_ << "note: " << note << "\n";
-    if (directory_.start == RunStart::resume) log_ << fmt::format("resume from '{}' at step {}\n", directory_.checkpoint, directory_.first_step);
+    if (directory_.start == RunStart::resume)
+      log_ << fmt::format("resume from '{}' at step {}\n", directory_.checkpoint, directory_.first_step);
     log_ << fmt::format("run directory: {}\n", directory_.path) << std::flush;
   }
 
@@ -121,9 +133,11 @@ class TrainRun {
       return AfterStep(step);
     };
     loop.save_after = [this, &loop](int64_t step) {
-      return (s().checkpoint.every > 0 && (step + 1) % s().checkpoint.every == 0) || (s().checkpoint.at_end && step + 1 == loop.end_step);
+      return (s().checkpoint.every > 0 && (step + 1) % s().checkpoint.every == 0) ||
+             (s().checkpoint.at_end && step + 1 == loop.end_step);
     };
-    loop.save = [&](const runtime::StepReport& step, const checkpoint::TensorSource& model, const checkpoint::TensorSource& optimizer) {
+    loop.save = [&](const runtime::StepReport& step, const checkpoint::TensorSource& model,
+                    const checkpoint::TensorSource& optimizer) {
       checkpoint_ = checkpoint::SaveCheckpoint(directory_.checkpoints(), StateAfter(step), model, optimizer,
                                                {.keep_last = static_cast<int>(s().checkpoint.keep)});
     };
@@ -145,9 +159,12 @@ class TrainRun {
     ++skipped_;
     const std::string what = fmt::format("step {}: {}", step.step + 1, step.result.verdict.first_fault);
     if (s().train.on_nonfinite == "skip" && skipped_in_a_row_ < s().train.max_skipped) return runtime::AfterStep::go_on;
-    failure_ = s().train.on_nonfinite == "skip"
-                   ? fmt::format("{}; {} updates in a row were left out (train.max_skipped)", what, skipped_in_a_row_)
-                   : fmt::format("{}; all ranks stopped before the update. Lower optimizer.lr, or set train.on_nonfinite = 'skip'", what);
+    failure_ =
+        s().train.on_nonfinite == "skip"
+            ? fmt::format("{}; {} updates in a row were left out (train.max_skipped)", what, skipped_in_a_row_)
+            : fmt::format(
+                  "{}; all ranks stopped before the update. Lower optimizer.lr, or set train.on_nonfinite = 'skip'",
+                  what);
     return runtime::AfterStep::stop;
   }
 
@@ -167,15 +184,22 @@ class TrainRun {
 
   void CheckEnvironment(const checkpoint::TrainState& state) {
     const auto data = state.extra.find("data.fingerprint");
-    if (data == state.extra.end()) throw UserError("'{}' does not say which data it was trained on", directory_.checkpoint);
+    if (data == state.extra.end())
+      throw UserError("'{}' does not say which data it was trained on", directory_.checkpoint);
     if (s().checkpoint.resume == "auto" && data->second != run_->batches->dataset().Fingerprint())
-      throw UserError("the data is not what '{}' was trained on (contents or [data] changed); restore it, or choose another run.dir and "
-                      "start from the checkpoint with checkpoint.resume", directory_.checkpoint);
+      throw UserError(
+          "the data is not what '{}' was trained on (contents or [data] changed); restore it, or choose another "
+          "run.dir and "
+          "start from the checkpoint with checkpoint.resume",
+          directory_.checkpoint);
     const std::string now = runtime::DescribeEnvironment(static_cast<int>(s().runtime.intra_op_threads)).Fingerprint();
     if (now == state.environment) return;
     const std::string text = fmt::format("the checkpoint was written with {}; this is {}", state.environment, now);
-    if (s().numerics.reproducible) throw UserError("{}: the bits would differ. Go on there, or start another run.dir with numerics.reproducible = false and "
-                      "checkpoint.resume = '{}'", text, directory_.checkpoint);
+    if (s().numerics.reproducible)
+      throw UserError(
+          "{}: the bits would differ. Go on there, or start another run.dir with numerics.reproducible = false and "
+          "checkpoint.resume = '{}'",
+          text, directory_.checkpoint);
     log_ << "note: " << text << "\n";
   }
 
@@ -192,21 +216,25 @@ class TrainRun {
   void PrintEnd() {
     const double entropy = run_->text.unigram_entropy;
     const runtime::StepReport& last = outcome_.last;
-    nlohmann::ordered_json summary = {{"run_dir", directory_.path}, {"steps", last.step + 1}, {"loss", last.result.verdict.loss},
-                                      {"unigram_entropy", entropy}, {"skipped_updates", skipped_}, {"checkpoint", checkpoint_},
-                                      {"seconds", SecondsSince(start_)}, {"first_step_seconds", first_step_seconds_}};
+    nlohmann::ordered_json summary = {{"run_dir", directory_.path},       {"steps", last.step + 1},
+                                      {"loss", last.result.verdict.loss}, {"unigram_entropy", entropy},
+                                      {"skipped_updates", skipped_},      {"checkpoint", checkpoint_},
+                                      {"seconds", SecondsSince(start_)},  {"first_step_seconds", first_step_seconds_}};
     for (size_t r = 0; r < outcome_.usage.size(); ++r) {
       summary["peak_bytes"].push_back(outcome_.usage[r].peak);
       summary["predicted_peak_bytes"].push_back(run_->plan.memory.ranks[r].peak());
     }
-    log_ << fmt::format("first step after {:.1f} s, {} steps in {:.1f} s\n", first_step_seconds_, outcome_.steps, SecondsSince(start_));
+    log_ << fmt::format("first step after {:.1f} s, {} steps in {:.1f} s\n", first_step_seconds_, outcome_.steps,
+                        SecondsSince(start_));
     if (failure_.empty())
-      log_ << fmt::format("loss {:.4f} nats per token at step {}, {} the unigram entropy {:.4f}\n", last.result.verdict.loss, last.step + 1,
+      log_ << fmt::format("loss {:.4f} nats per token at step {}, {} the unigram entropy {:.4f}\n",
+                          last.result.verdict.loss, last.step + 1,
                           last.result.verdict.loss < entropy ? "below" : "not below", entropy);
     if (!checkpoint_.empty()) log_ << fmt::format("checkpoint: {}\n", checkpoint_);
     if (failure_.empty() && s().train.sample_tokens > 0) {
-      const std::string text = Sample(run_->job.spec, run_->job.precision, outcome_.parameters, *run_->text.tokenizer, s().train.sample_prompt,
-                                      {.tokens = s().train.sample_tokens, .temperature = s().train.sample_temperature, .seed = run_->job.seed});
+      const std::string text = Sample(
+          run_->job.spec, run_->job.precision, outcome_.parameters, *run_->text.tokenizer, s().train.sample_prompt,
+          {.tokens = s().train.sample_tokens, .temperature = s().train.sample_temperature, .seed = run_->job.seed});
       summary["sample"] = s().train.sample_prompt + text;
       if (!json_) log_ << "--- sample ---\n" << s().train.sample_prompt << text << "\n--------------\n";
     }
@@ -223,8 +251,10 @@ class TrainRun {
     constexpr size_t kMaxRows = 8;
     for (size_t r = 0; r < std::min(kMaxRows, outcome_.usage.size()); ++r) {
       const int64_t measured = outcome_.usage[r].peak, predicted = run_->plan.memory.ranks[r].peak();
-      out_ << fmt::format("memory of rank {}: peak {} measured, {} predicted ({:+.0f} %)\n", r, FormatBytes(measured), FormatBytes(predicted),
-                          measured > 0 ? 100.0 * static_cast<double>(predicted - measured) / static_cast<double>(measured) : 0.0);
+      out_ << fmt::format(
+          "memory of rank {}: peak {} measured, {} predicted ({:+.0f} %)\n", r, FormatBytes(measured),
+          FormatBytes(predicted),
+          measured > 0 ? 100.0 * static_cast<double>(predicted - measured) / static_cast<double>(measured) : 0.0);
     }
   }
 
@@ -244,6 +274,8 @@ class TrainRun {
 
 }  // namespace
 
-int RunTrain(const TrainOptions& options, std::ostream& out, std::ostream& log) { return TrainRun(options, out, log).Go(); }
+int RunTrain(const TrainOptions& options, std::ostream& out, std::ostream& log) {
+  return TrainRun(options, out, log).Go();
+}
 
 }  // namespace penstock::session

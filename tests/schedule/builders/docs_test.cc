@@ -1,7 +1,6 @@
 // docs/schedules.md lists every registered schedule, and nothing else, with what the registry says.
-#include <gtest/gtest.h>
-
 #include <fmt/ranges.h>
+#include <gtest/gtest.h>
 
 #include <map>
 

@@ -12,8 +12,10 @@ std::string Order(const std::string& builder, const PipelineShape& shape, int po
   const ComputeOrder order = BuildCompute(Registry<Builder>::Find(builder), shape);
   std::string text;
   for (const ComputeOp& op : order.positions[position].ops()) {
-    const char letter = op.kind == Kind::forward ? 'F' : op.kind == Kind::backward ? 'B'
-                                                     : op.kind == Kind::backward_input ? 'I' : 'W';
+    const char letter = op.kind == Kind::forward          ? 'F'
+                        : op.kind == Kind::backward       ? 'B'
+                        : op.kind == Kind::backward_input ? 'I'
+                                                          : 'W';
     if (!text.empty()) text += ' ';
     text += shape.chunks == 1 ? fmt::format("{}{}", letter, op.micro_batch)
                               : fmt::format("{}{}.{}", letter, op.stage, op.micro_batch);
@@ -73,8 +75,9 @@ TEST(BuilderOrders, ZeroBubbleV) {
 
 TEST(BuilderOrders, RefusalsSayWhatWouldWork) {
   EXPECT_EQ(Refusal("zb-v", {2, 3, 4, {}}), "schedule 'zb-v': a V has 2 chunks per rank, not 3");
-  EXPECT_EQ(Refusal("interleaved-1f1b", {2, 1, 4, {}}),
-            "schedule 'interleaved-1f1b': it interleaves at least 2 chunks per rank; with 1 chunk use 1f1b or eager-1f1b");
+  EXPECT_EQ(
+      Refusal("interleaved-1f1b", {2, 1, 4, {}}),
+      "schedule 'interleaved-1f1b': it interleaves at least 2 chunks per rank; with 1 chunk use 1f1b or eager-1f1b");
   EXPECT_EQ(Refusal("zb-v", {2, 2, 4, "loop"}), "schedule 'zb-v' does not run on a 'loop' route; it takes v");
   EXPECT_EQ(Refusal("1f1b", {0, 1, 4, {}}),
             "schedule '1f1b' needs at least 1 rank, 1 chunk and 1 micro-batch, not 0, 1 and 4");
