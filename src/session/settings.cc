@@ -12,18 +12,18 @@ void DeclareModel(config::Section& s, model::ModelConfig* m) {
   model::GptConfig* g = &m->gpt;
   s.Help("The model: a family and its sizes.");
   s.String("family", &m->family, {.choices = Registry<model::ModelFamily>::Names(), .help = "model family"});
-  s.Int("layers", &g->layers, {.min = 1, .help = "transformer blocks"});
-  s.Int("hidden", &g->hidden, {.min = 1, .help = "width of the residual stream"});
-  s.Int("heads", &g->heads, {.min = 1, .help = "attention heads; divides hidden"});
+  s.Int("layers", &g->layers, {.min = 1, .max = 65536, .help = "transformer blocks"});
+  s.Int("hidden", &g->hidden, {.min = 1, .max = 1 << 20, .help = "width of the residual stream"});
+  s.Int("heads", &g->heads, {.min = 1, .max = 1 << 20, .help = "attention heads; divides hidden"});
   s.Int("kv_heads", &g->kv_heads,
         {.min = 0,
          .help = "key and value heads (grouped-query attention); 0: as many as heads",
          .only_if = llama,
          .only_if_text = llama_text});
   s.Int("ffn", &g->ffn,
-        {.min = 0, .help = "width of the feed-forward; 0: 4 hidden (gpt2), 8/3 hidden rounded up to 8 (llama)"});
-  s.Int("vocabulary", &g->vocabulary, {.min = 0, .help = "rows of the embedding; 0: the tokenizer's vocabulary"});
-  s.Int("context", &g->context, {.min = 0, .help = "longest sequence; 0: data.sequence", .unit = "tokens"});
+        {.min = 0, .max = 1 << 22, .help = "width of the feed-forward; 0: 4 hidden (gpt2), 8/3 hidden rounded up to 8 (llama)"});
+  s.Int("vocabulary", &g->vocabulary, {.min = 0, .max = 1 << 26, .help = "rows of the embedding; 0: the tokenizer's vocabulary"});
+  s.Int("context", &g->context, {.min = 0, .max = 1 << 24, .help = "longest sequence; 0: data.sequence", .unit = "tokens"});
   s.Bool("tied", &g->tied, {.help = "the head shares the token embedding"});
   s.Real("dropout", &g->dropout,
          {.min = 0.0, .below = 1.0, .help = "after the embedding and on both residual branches"});
@@ -57,8 +57,8 @@ void TrainSettings::Declare(config::Section& s) {
   s.Help(
       "The training loop. A step takes `batch` samples in ceil(batch / micro_batch) micro-batches, over all replicas.");
   s.Int("steps", &steps, {.min = 1, .help = "updates of the whole run", .unit = "steps"});
-  s.Int("batch", &batch, {.min = 1, .help = "samples of one step", .unit = "samples"});
-  s.Int("micro_batch", &micro_batch, {.min = 1, .help = "samples of one micro-batch", .unit = "samples"});
+  s.Int("batch", &batch, {.min = 1, .max = 1 << 22, .help = "samples of one step", .unit = "samples"});
+  s.Int("micro_batch", &micro_batch, {.min = 1, .max = 1 << 22, .help = "samples of one micro-batch", .unit = "samples"});
   s.String("on_nonfinite", &on_nonfinite,
            {.choices = {"stop", "skip"},
             .help = "when a loss or gradient is not finite: end the run before the update, or leave the update out"});
@@ -68,6 +68,9 @@ void TrainSettings::Declare(config::Section& s) {
          .unit = "steps",
          .only_if = [this] { return on_nonfinite == "skip"; },
          .only_if_text = "train.on_nonfinite = 'skip'"});
+  s.Require({"sample_tokens", "sample_prompt"}, [this]() -> std::string {
+    return sample_tokens > 0 && sample_prompt.empty() ? "the prompt is empty; give at least one character" : "";
+  });
   s.Int("sample_tokens", &sample_tokens,
         {.min = 0, .help = "tokens to generate at the end; 0: none", .unit = "tokens"});
   s.String("sample_prompt", &sample_prompt,
@@ -83,9 +86,9 @@ void TrainSettings::Declare(config::Section& s) {
 
 void ParallelSettings::Declare(config::Section& s) {
   s.Help("The layout: data x pipeline ranks, and the schedule. It does not change what is computed.");
-  s.Int("data", &data, {.min = 1, .help = "replicas", .unit = "ranks"});
-  s.Int("pipeline", &pipeline, {.min = 1, .help = "pipeline positions", .unit = "ranks"});
-  s.Int("chunks", &chunks, {.min = 1, .help = "stages per position"});
+  s.Int("data", &data, {.min = 1, .max = 4096, .help = "replicas", .unit = "ranks"});
+  s.Int("pipeline", &pipeline, {.min = 1, .max = 4096, .help = "pipeline positions", .unit = "ranks"});
+  s.Int("chunks", &chunks, {.min = 1, .max = 4096, .help = "stages per position"});
   s.String("schedule", &schedule,
            {.help = "name of a schedule (penstock list schedules), or a schedule file (a path with a '/' or '.')"});
   s.String("route", &route, {.help = "placement of stages on positions; empty: the schedule's default"});

@@ -106,7 +106,8 @@ RunDirectory InspectRunDirectory(const LoadedSettings& settings, const std::stri
   }
   if (!start_checkpoint.empty()) {
     directory.start = RunStart::resume;
-    directory.checkpoint = checkpoint::ResolveCheckpoint(start_checkpoint);
+    const std::string inside = start_checkpoint + "/checkpoints";  // of a run directory
+    directory.checkpoint = checkpoint::ResolveCheckpoint(fs::is_directory(inside) ? inside : start_checkpoint);
     directory.start_checkpoint = fs::absolute(directory.checkpoint).string();
     if (directory.start_checkpoint.rfind(fs::absolute(directory.path).string() + "/", 0) == 0)
       throw UserError("checkpoint.resume: '{}' is inside run.dir, which it would have to leave; choose another run.dir",

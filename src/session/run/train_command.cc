@@ -71,12 +71,25 @@ class TrainRun {
   const Settings& s() const { return settings_.values; }
 
   int AlreadyComplete() {
+    if (!directory_.start_checkpoint.empty())
+      throw UserError("checkpoint.resume: '{}' is at step {} already, past train.steps = {}; raise train.steps",
+                      directory_.checkpoint, directory_.first_step, s().train.steps);
     log_ << fmt::format(
-        "the run in '{}' has its {} steps already; raise train.steps to go on, or --set run.overwrite=true to start "
-        "anew\n",
-        directory_.path, s().train.steps);
+        "the run in '{}' is complete: its newest checkpoint is at step {} and train.steps is {}; raise train.steps to go "
+        "on, or --set run.overwrite=true to start anew\n",
+        directory_.path, directory_.first_step, s().train.steps);
     if (json_) out_ << nlohmann::json{{"run_dir", directory_.path}, {"complete", true}}.dump() << "\n";
     return 0;
+  }
+
+  // A cosine that ends at the end of the run is another one when the run gets longer.
+  void NoteOtherLength(const checkpoint::TrainState& state) {
+    const auto former = state.extra.find("session.steps");
+    if (former != state.extra.end() && former->second != std::to_string(s().train.steps))
+      log_ << fmt::format(
+          "note: train.steps was {}; the cosine now ends at {}, so the learning rate jumps (optimizer.decay_steps fixes "
+          "its end)\n",
+          former->second, s().train.steps);
   }
 
   void OpenCheckpoint() {
@@ -110,6 +123,8 @@ class TrainRun {
     for (const std::string& note : directory_.notes) log_ << "note: " << note << "\n";
     if (directory_.start == RunStart::resume)
       log_ << fmt::format("resume from '{}' at step {}\n", directory_.checkpoint, directory_.first_step);
+    if (from_ && s().optimizer.schedule == "cosine" && s().optimizer.decay_steps == 0)
+      NoteOtherLength(from_->state());
     log_ << fmt::format("run directory: {}\n", directory_.path) << std::flush;
   }
 
@@ -178,6 +193,7 @@ class TrainRun {
     state.environment = runtime::DescribeEnvironment(static_cast<int>(s().runtime.intra_op_threads)).Fingerprint();
     state.config = settings_.config.ResolvedToml();
     state.extra["session.computation"] = ComputationOf(settings_);
+    state.extra["session.steps"] = std::to_string(s().train.steps);
     state.extra["data.fingerprint"] = run_->batches->dataset().Fingerprint();
     return state;
   }
