@@ -125,8 +125,9 @@ class Block final : public GptLayer {
       const Tensor qkv = Linear(x, weight, parameters.Next(), context.precision).view({batch, length, 3, heads, d});
       q = qkv.select(2, 0), k = qkv.select(2, 1), v = qkv.select(2, 2);
     } else {
+      const LinearInput input = MakeLinearInput(x, context.precision);
       const auto project = [&](int64_t n) {
-        return Linear(x, parameters.Next(), {}, context.precision).view({batch, length, n, d});
+        return Linear(input, parameters.Next(), {}, context.precision).view({batch, length, n, d});
       };
       q = Rope(project(heads), *rope_);
       k = ExpandHeads(Rope(project(config().kv_heads), *rope_), heads);
@@ -146,8 +147,9 @@ class Block final : public GptLayer {
       const Tensor& down = parameters.Next();
       return Linear(inner, down, parameters.Next(), context.precision);
     }
-    const Tensor gate = Linear(x, parameters.Next(), {}, context.precision);
-    const Tensor up = Linear(x, parameters.Next(), {}, context.precision);
+    const LinearInput input = MakeLinearInput(x, context.precision);
+    const Tensor gate = Linear(input, parameters.Next(), {}, context.precision);
+    const Tensor up = Linear(input, parameters.Next(), {}, context.precision);
     return Linear(Swiglu(gate, up), parameters.Next(), {}, context.precision);
   }
 

@@ -21,9 +21,13 @@ void DeclareModel(config::Section& s, model::ModelConfig* m) {
          .only_if = llama,
          .only_if_text = llama_text});
   s.Int("ffn", &g->ffn,
-        {.min = 0, .max = 1 << 22, .help = "width of the feed-forward; 0: 4 hidden (gpt2), 8/3 hidden rounded up to 8 (llama)"});
-  s.Int("vocabulary", &g->vocabulary, {.min = 0, .max = 1 << 26, .help = "rows of the embedding; 0: the tokenizer's vocabulary"});
-  s.Int("context", &g->context, {.min = 0, .max = 1 << 24, .help = "longest sequence; 0: data.sequence", .unit = "tokens"});
+        {.min = 0,
+         .max = 1 << 22,
+         .help = "width of the feed-forward; 0: 4 hidden (gpt2), 8/3 hidden rounded up to 8 (llama)"});
+  s.Int("vocabulary", &g->vocabulary,
+        {.min = 0, .max = 1 << 26, .help = "rows of the embedding; 0: the tokenizer's vocabulary"});
+  s.Int("context", &g->context,
+        {.min = 0, .max = 1 << 24, .help = "longest sequence; 0: data.sequence", .unit = "tokens"});
   s.Bool("tied", &g->tied, {.help = "the head shares the token embedding"});
   s.Real("dropout", &g->dropout,
          {.min = 0.0, .below = 1.0, .help = "after the embedding and on both residual branches"});
@@ -58,7 +62,8 @@ void TrainSettings::Declare(config::Section& s) {
       "The training loop. A step takes `batch` samples in ceil(batch / micro_batch) micro-batches, over all replicas.");
   s.Int("steps", &steps, {.min = 1, .help = "updates of the whole run", .unit = "steps"});
   s.Int("batch", &batch, {.min = 1, .max = 1 << 22, .help = "samples of one step", .unit = "samples"});
-  s.Int("micro_batch", &micro_batch, {.min = 1, .max = 1 << 22, .help = "samples of one micro-batch", .unit = "samples"});
+  s.Int("micro_batch", &micro_batch,
+        {.min = 1, .max = 1 << 22, .help = "samples of one micro-batch", .unit = "samples"});
   s.String("on_nonfinite", &on_nonfinite,
            {.choices = {"stop", "skip"},
             .help = "when a loss or gradient is not finite: end the run before the update, or leave the update out"});

@@ -19,11 +19,10 @@ at::Tensor Output(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
 }
 
 struct LinearFunction : torch::autograd::Function<LinearFunction> {
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const at::Tensor& weight,
-                            const std::optional<at::Tensor>& given_bias, int64_t precision) {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const at::Tensor& operand,
+                            const at::Tensor& weight, const std::optional<at::Tensor>& given_bias, int64_t precision) {
     const at::Tensor bias = given_bias.value_or(at::Tensor());
     const auto p = static_cast<Precision>(precision);
-    const at::Tensor operand = Operand(Rows(x), p);
     ctx->save_for_backward({operand, weight, bias});
     ctx->saved_data["precision"] = precision;
     std::vector<int64_t> shape = x.sizes().vec();
@@ -42,9 +41,9 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
       shape.back() = weight.size(1);
       grad_x = at::mm(Rounded(grad_output, precision), Rounded(weight, precision)).view(shape);
     }
-    const bool want_bias = bias.defined() && ctx->needs_input_grad(2);
+    const bool want_bias = bias.defined() && ctx->needs_input_grad(3);
     LinearGrads now;
-    if (ctx->needs_input_grad(1)) {
+    if (ctx->needs_input_grad(2)) {
       if (DeferredGrads* queue = DeferredGrads::active()) {
         queue->Push(grad_output, x, weight, want_bias ? bias : at::Tensor(), precision);
       } else {
@@ -53,7 +52,7 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
     } else if (want_bias) {
       now.bias = grad_output.sum(0);
     }
-    return {grad_x, now.weight, now.bias, at::Tensor()};
+    return {grad_x, at::Tensor(), now.weight, now.bias, at::Tensor()};
   }
 };
 
@@ -66,10 +65,19 @@ LinearGrads LinearWeightHalf(const at::Tensor& grad_output, const at::Tensor& x,
   return grads;
 }
 
-at::Tensor Linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, Precision precision) {
+LinearInput MakeLinearInput(const at::Tensor& x, Precision precision) {
+  at::NoGradGuard no_grad;
+  return {x, Operand(Rows(x), precision)};
+}
+
+at::Tensor Linear(const LinearInput& input, const at::Tensor& weight, const at::Tensor& bias, Precision precision) {
   // A missing bias has to be a missing optional: an undefined tensor argument is taken for a variable.
-  return LinearFunction::apply(x, weight, bias.defined() ? std::optional(bias) : std::nullopt,
+  return LinearFunction::apply(input.x, input.operand, weight, bias.defined() ? std::optional(bias) : std::nullopt,
                                static_cast<int64_t>(precision));
+}
+
+at::Tensor Linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, Precision precision) {
+  return Linear(MakeLinearInput(x, precision), weight, bias, precision);
 }
 
 }  // namespace penstock::nn

@@ -8,6 +8,15 @@
 
 namespace penstock::nn {
 
+// An input and its kept operand. Linears that read the same input share one, so that it is rounded and kept once.
+struct LinearInput {
+  at::Tensor x;        // carries the graph
+  at::Tensor operand;  // [rows, in], no graph
+};
+LinearInput MakeLinearInput(const at::Tensor& x, model::Precision precision);
+
+at::Tensor Linear(const LinearInput& input, const at::Tensor& weight, const at::Tensor& bias,
+                  model::Precision precision);
 at::Tensor Linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, model::Precision precision);
 
 struct LinearGrads {

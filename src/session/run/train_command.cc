@@ -75,7 +75,8 @@ class TrainRun {
       throw UserError("checkpoint.resume: '{}' is at step {} already, past train.steps = {}; raise train.steps",
                       directory_.checkpoint, directory_.first_step, s().train.steps);
     log_ << fmt::format(
-        "the run in '{}' is complete: its newest checkpoint is at step {} and train.steps is {}; raise train.steps to go "
+        "the run in '{}' is complete: its newest checkpoint is at step {} and train.steps is {}; raise train.steps to "
+        "go "
         "on, or --set run.overwrite=true to start anew\n",
         directory_.path, directory_.first_step, s().train.steps);
     if (json_) out_ << nlohmann::json{{"run_dir", directory_.path}, {"complete", true}}.dump() << "\n";
@@ -87,7 +88,8 @@ class TrainRun {
     const auto former = state.extra.find("session.steps");
     if (former != state.extra.end() && former->second != std::to_string(s().train.steps))
       log_ << fmt::format(
-          "note: train.steps was {}; the cosine now ends at {}, so the learning rate jumps (optimizer.decay_steps fixes "
+          "note: train.steps was {}; the cosine now ends at {}, so the learning rate jumps (optimizer.decay_steps "
+          "fixes "
           "its end)\n",
           former->second, s().train.steps);
   }
@@ -123,8 +125,7 @@ class TrainRun {
     for (const std::string& note : directory_.notes) log_ << "note: " << note << "\n";
     if (directory_.start == RunStart::resume)
       log_ << fmt::format("resume from '{}' at step {}\n", directory_.checkpoint, directory_.first_step);
-    if (from_ && s().optimizer.schedule == "cosine" && s().optimizer.decay_steps == 0)
-      NoteOtherLength(from_->state());
+    if (from_ && s().optimizer.schedule == "cosine" && s().optimizer.decay_steps == 0) NoteOtherLength(from_->state());
     log_ << fmt::format("run directory: {}\n", directory_.path) << std::flush;
   }
 
