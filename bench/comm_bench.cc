@@ -86,3 +86,5 @@ BENCHMARK(Copy)->ArgName("MB")->Arg(1)->Arg(16)->Arg(64)->Iterations(20)->Unit(b
 
 }  // namespace
 }  // namespace penstock::comm
+
+BENCHMARK_MAIN();
