@@ -8,8 +8,8 @@
 
 namespace penstock::nn {
 
-// GELU, tanh form: y = x sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715 x^3). libtorch's takes 8 times as long as its
-// other activations on AVX2 (docs/decisions.md).
+// GELU, tanh form: y = x sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715 x^3). libtorch's takes 2 to 5 times as
+// long on AVX2 (docs/decisions.md).
 void GeluForward(const float* x, float* y, int64_t n);
 void GeluForward(const double* x, double* y, int64_t n);
 // grad_x = grad_y dy/dx

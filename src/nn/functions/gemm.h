@@ -2,7 +2,7 @@
 //
 // bf16: both operands are rounded to bf16 and the product is a single-precision GEMM of the rounded values: exact
 // products, fp32 accumulation, fp32 result. A bf16 GEMM of libtorch would round its result once more, and on CPUs
-// without bf16 instructions it is 5 to 100 times slower (docs/decisions.md).
+// without bf16 instructions it is 4 to 130 times slower (docs/decisions.md).
 #pragma once
 
 #include <ATen/core/Tensor.h>
