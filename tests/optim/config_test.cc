@@ -1,9 +1,9 @@
-#include "optim/config.h"
+#include "base/config.h"
 
 #include <gtest/gtest.h>
 
-#include "base/config.h"
 #include "base/error.h"
+#include "base/optimizer_config.h"
 
 namespace penstock::optim {
 namespace {
