@@ -76,13 +76,11 @@ foreach(folder ${vendor_libs})
   target_link_options(penstock_libtorch INTERFACE -Wl,-rpath,${folder})
 endforeach()
 
-# The one precompiled header (385 MB): every torch target reuses it, so all must be compiled with the same flags. Autograd's
-# headers stay outside: custom_function.h instantiates templates that cost every user of the header 4 s of compilation, and few files
-# need it (docs/decisions.md has the figures).
-file(WRITE ${CMAKE_BINARY_DIR}/penstock_pch.cc "// Exists to carry the precompiled header.\n")
 # -O1 where libtorch is used: this code dispatches, the arithmetic is libtorch's or in *_kernel.cc (-O3), and -O2 more
 # than doubles the time to compile a file that includes libtorch's headers (docs/decisions.md).
 target_compile_options(penstock_libtorch INTERFACE $<$<CONFIG:Release>:-O1>)
-add_library(penstock_pch OBJECT ${CMAKE_BINARY_DIR}/penstock_pch.cc)
-target_link_libraries(penstock_pch PUBLIC penstock_libtorch penstock_dependencies)
-target_precompile_headers(penstock_pch PRIVATE <ATen/ATen.h> <ATen/Parallel.h>)
+# Every torch target reuses this header, so all are compiled with the same flags. It is large (about 400 MB): loading it
+# takes 3 s of the 6 that a file takes. Autograd's headers stay outside: custom_function.h instantiates templates that
+# cost every user of the header 2 s, and few files need it.
+penstock_add_pch(penstock_pch LIBRARIES penstock_libtorch penstock_dependencies
+                 HEADERS <ATen/ATen.h> <ATen/Parallel.h> <fmt/format.h>)

@@ -53,7 +53,7 @@ endfunction()
 # Compiles `target` with torch headers and the shared precompiled header.
 function(penstock_use_torch target)
   target_link_libraries(${target} PUBLIC penstock_libtorch)
-  target_precompile_headers(${target} REUSE_FROM penstock_pch)
+  penstock_reuse_pch(${target} penstock_pch)
 endfunction()
 
 function(penstock_mark_kernels)
@@ -73,8 +73,17 @@ function(penstock_add_object_library target torch)
   target_compile_definitions(${target} PUBLIC PENSTOCK_WITH_TORCH=$<BOOL:${PENSTOCK_WITH_TORCH}>)
   if(torch)
     penstock_use_torch(${target})
+  else()
+    penstock_reuse_pch(${target} penstock_pch_plain)
   endif()
   penstock_mark_kernels(${ARGN})
+  # Differentiable functions include custom_function.h, which takes longer to read than all of them take to compile.
+  set(functions ${ARGN})
+  list(FILTER functions INCLUDE REGEX "/src/nn/functions/.*\\.cc$")
+  if(functions)
+    set_source_files_properties(${functions} PROPERTIES UNITY_GROUP functions)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  endif()
 endfunction()
 
 # penstock_add_executable(name MODULES m... SOURCES file...): links every object of the closure of the modules.

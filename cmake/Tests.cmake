@@ -4,6 +4,13 @@
 # whose suite name starts with "Long" run only under the label `long` (make test-long).
 
 find_package(GTest REQUIRED)
+penstock_add_pch(penstock_pch_test LIBRARIES penstock_dependencies GTest::gtest
+                 HEADERS <gtest/gtest.h> <fmt/format.h> <nlohmann/json.hpp> <algorithm> <functional> <map> <memory>
+                         <optional> <set> <string> <vector>)
+
+add_library(penstock_test_paths OBJECT ${CMAKE_SOURCE_DIR}/tests/paths.cc)
+target_include_directories(penstock_test_paths PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+target_compile_definitions(penstock_test_paths PRIVATE PENSTOCK_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
 
 # A macro: uses `launcher` and `environment` of the caller.
 macro(penstock_add_ctest executable test filter labels timeout)
@@ -24,11 +31,12 @@ function(penstock_add_test name)
   penstock_add_executable(${name} MODULES ${present} SOURCES ${arg_SOURCES})
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/tests)
   target_link_libraries(${name} PRIVATE GTest::gtest GTest::gtest_main penstock_dependencies)
-  target_compile_definitions(${name} PRIVATE PENSTOCK_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
-                                             PENSTOCK_BINARY_DIR="${CMAKE_BINARY_DIR}")
+  target_link_libraries(${name} PRIVATE penstock_test_paths)
   get_property(torch TARGET ${name} PROPERTY PENSTOCK_USES_TORCH)
   if(torch)
     penstock_use_torch(${name})
+  else()
+    penstock_reuse_pch(${name} penstock_pch_test)
   endif()
 
   set(environment ${arg_ENVIRONMENT})
@@ -74,12 +82,13 @@ foreach(m ${PENSTOCK_MODULES})
   endif()
 endforeach()
 
-if(PENSTOCK_WITH_TORCH)
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/issues/*.cc)
-  if(sources)
-    penstock_add_test(issues_test MODULES ${PENSTOCK_MODULES} SOURCES ${sources} LABELS issues)
-  endif()
+# Cases that the planning half answers alone are in tests/issues/plan/ and run without libtorch too.
+set(folder ${CMAKE_SOURCE_DIR}/tests/issues)
+if(NOT PENSTOCK_WITH_TORCH)
+  set(folder ${folder}/plan)
 endif()
+file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${folder}/*.cc)
+penstock_add_test(issues_test MODULES ${PENSTOCK_MODULES} SOURCES ${sources} LABELS issues)
 
 # The program itself is what some tests start (exit codes, kill and resume).
 if(TARGET penstock)

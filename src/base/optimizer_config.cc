@@ -61,4 +61,9 @@ void OptimizerConfig::Declare(config::Section& s) {
   });
 }
 
+int StatesPerParameter(const OptimizerConfig& config) {
+  if (config.name == "adamw") return 2;
+  return config.momentum == 0.0 ? 0 : 1;
+}
+
 }  // namespace penstock::optim

@@ -32,4 +32,8 @@ struct OptimizerConfig {
   void Declare(config::Section& s);
 };
 
+// Values that an optimizer keeps per parameter, for plans. The optimizers themselves are behind the libtorch line; a
+// test holds this against what they say.
+int StatesPerParameter(const OptimizerConfig& config);
+
 }  // namespace penstock::optim

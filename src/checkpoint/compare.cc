@@ -34,10 +34,12 @@ uint64_t UlpDistance(Bits a, Bits b) {
 }
 
 template <typename T, typename Bits>
-void CompareFloats(const at::Tensor& a, const at::Tensor& b, double bound, TensorDifference& d) {
+void CompareFloats(const at::Tensor& a, const at::Tensor& b, double bound,
+                   const std::function<double(int64_t)>& allowance, TensorDifference& d) {
   const T* x = a.const_data_ptr<T>();
   const T* y = b.const_data_ptr<T>();
   double largest = 0.0;
+  double beyond = 0.0;  // largest difference that the allowance does not cover
   bool finite_on_one_side = false;
   for (int64_t i = 0; i < a.numel(); ++i) {
     const auto u = static_cast<double>(x[i]), v = static_cast<double>(y[i]);
@@ -55,6 +57,7 @@ void CompareFloats(const at::Tensor& a, const at::Tensor& b, double bound, Tenso
     d.max_ulp = std::max(d.max_ulp, ulp);
     if (std::isfinite(u) && std::isfinite(v)) {
       d.max_absolute = std::max(d.max_absolute, std::abs(u - v));
+      beyond = std::max(beyond, std::abs(u - v) - (allowance ? allowance(i) : 0.0));
     } else {
       finite_on_one_side = true;
       d.max_absolute = std::numeric_limits<double>::infinity();
@@ -62,7 +65,8 @@ void CompareFloats(const at::Tensor& a, const at::Tensor& b, double bound, Tenso
   }
   if (d.count == 0) return;
   d.max_relative = largest > 0.0 ? d.max_absolute / largest : d.max_absolute;
-  d.verdict = finite_on_one_side || d.max_relative > bound ? Verdict::fault : Verdict::rounding;
+  const double beyond_relative = largest > 0.0 ? beyond / largest : beyond;
+  d.verdict = finite_on_one_side || beyond_relative > bound ? Verdict::fault : Verdict::rounding;
 }
 
 template <typename T>
@@ -144,16 +148,16 @@ TensorDifference CompareTensor(const std::string& name, const at::Tensor& a, con
   if (x.numel() == 0 || std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0) return d;
   switch (x.scalar_type()) {
     case at::kDouble:
-      CompareFloats<double, uint64_t>(x, y, bounds.fp64, d);
+      CompareFloats<double, uint64_t>(x, y, bounds.fp64, bounds.allowance, d);
       break;
     case at::kFloat:
-      CompareFloats<float, uint32_t>(x, y, bounds.fp32, d);
+      CompareFloats<float, uint32_t>(x, y, bounds.fp32, bounds.allowance, d);
       break;
     case at::kBFloat16:
-      CompareFloats<c10::BFloat16, uint16_t>(x, y, bounds.half, d);
+      CompareFloats<c10::BFloat16, uint16_t>(x, y, bounds.half, bounds.allowance, d);
       break;
     case at::kHalf:
-      CompareFloats<c10::Half, uint16_t>(x, y, bounds.half, d);
+      CompareFloats<c10::Half, uint16_t>(x, y, bounds.half, bounds.allowance, d);
       break;
     case at::kLong:
       CompareIntegers<int64_t>(x, y, d);
@@ -170,7 +174,9 @@ TensorDifference CompareTensor(const std::string& name, const at::Tensor& a, con
   return d;
 }
 
-Comparison Compare(const TensorSource& a, const TensorSource& b, const RoundingBounds& bounds) {
+namespace {
+
+Comparison CompareSources(const TensorSource& a, const TensorSource& b, const BoundsOf& bounds_of) {
   Comparison comparison;
   std::map<std::string, int> in_b;
   for (size_t i = 0; i < b.specs.size(); ++i) in_b.emplace(b.specs[i].name, static_cast<int>(i));
@@ -181,7 +187,7 @@ Comparison Compare(const TensorSource& a, const TensorSource& b, const RoundingB
       comparison.Add(Fault(name, "only on the first side"));
       continue;
     }
-    comparison.Add(CompareTensor(name, a.fetch(static_cast<int>(i)), b.fetch(other->second), bounds));
+    comparison.Add(CompareTensor(name, a.fetch(static_cast<int>(i)), b.fetch(other->second), bounds_of(name)));
     in_b.erase(other);
   }
   for (const TensorSpec& spec : b.specs)
@@ -189,8 +195,18 @@ Comparison Compare(const TensorSource& a, const TensorSource& b, const RoundingB
   return comparison;
 }
 
+}  // namespace
+
+Comparison Compare(const TensorSource& a, const TensorSource& b, const RoundingBounds& bounds) {
+  return CompareSources(a, b, [&](const std::string&) { return bounds; });
+}
+
 Comparison Compare(const NamedTensors& a, const NamedTensors& b, const RoundingBounds& bounds) {
   return Compare(FromMemory(a), FromMemory(b), bounds);
+}
+
+Comparison Compare(const NamedTensors& a, const NamedTensors& b, const BoundsOf& bounds_of) {
+  return CompareSources(FromMemory(a), FromMemory(b), bounds_of);
 }
 
 }  // namespace penstock::checkpoint

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,9 @@ struct RoundingBounds {
   double fp64 = 1e-10;
   double fp32 = 1e-5;
   double half = 2e-2;  // bf16, fp16
+  // Absolute difference that element i may have beside that, for tensors whose own magnitude says nothing about the
+  // error of their elements; none when empty.
+  std::function<double(int64_t element)> allowance = {};
 };
 
 TensorDifference CompareTensor(const std::string& name, const at::Tensor& a, const at::Tensor& b,
@@ -53,5 +57,8 @@ TensorDifference CompareTensor(const std::string& name, const at::Tensor& a, con
 // on either side are faults; those that only `b` has come last.
 Comparison Compare(const TensorSource& a, const TensorSource& b, const RoundingBounds& bounds = {});
 Comparison Compare(const NamedTensors& a, const NamedTensors& b, const RoundingBounds& bounds = {});
+// The same with bounds of each tensor's own.
+using BoundsOf = std::function<RoundingBounds(const std::string& name)>;
+Comparison Compare(const NamedTensors& a, const NamedTensors& b, const BoundsOf& bounds_of);
 
 }  // namespace penstock::checkpoint

@@ -1,5 +1,6 @@
 #include "cli/command.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
 #include <new>
@@ -50,7 +51,8 @@ int ParseAndRun(int argc, const char* const* argv, const std::string& version) {
   std::map<std::string, Run> runs;
   for (const auto& [name, command] : Registry<Command>::All()) {
     CLI::App* sub = app.add_subcommand(name, command.summary);
-    runs[name] = command.declare(*sub);
+    Arguments arguments(*sub);
+    runs[name] = command.declare(arguments);
   }
   if (argc < 2) {
     std::cerr << app.help();

@@ -3,9 +3,9 @@
 // A sub-command. One file each: src/cli/commands/x.cc, or src/cli/run/x.cc when it needs libtorch (those are left out
 // of a build without it). A file declares options and calls the session; what the command does is in src/session.
 //
-//   Run Declare(CLI::App& app) {
+//   Run Declare(Arguments& arguments) {
 //     auto options = std::make_shared<session::ScheduleOptions>();
-//     app.add_option("name", options->name, "a schedule, or a file")->required();
+//     arguments.Positional("name", &options->name, "a schedule, or a file", Arguments::kRequired);
 //     return [options] { return session::RunSchedule(*options, std::cout); };
 //   }
 //   const RegisterCommand kRegister{{.name = "schedule", .summary = "...", .declare = &Declare}};
@@ -15,11 +15,11 @@
 // Every sub-command has --json, which writes one JSON document to stdout and nothing else there.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
 
 #include "base/registry.h"
+#include "cli/arguments.h"
 
 namespace penstock::cli {
 
@@ -30,7 +30,7 @@ struct Command {
   static constexpr const char* kRegistryName = "sub-command";
   std::string name;
   std::string summary;
-  std::function<Run(CLI::App&)> declare;
+  std::function<Run(Arguments&)> declare;
 };
 using RegisterCommand = Register<Command>;
 

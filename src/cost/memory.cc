@@ -159,8 +159,7 @@ class Replay {
     for (size_t u = 0; u < q_.units.size(); ++u) {
       const schedule::ParameterUnit& unit = s_.holders.units[u];
       if (q_.units[u].parameters.empty()) continue;
-      const auto& ranks = s_.groups[unit.group];
-      const bool held = std::binary_search(ranks.begin(), ranks.end(), rank);
+      const bool held = s_.HasRank(unit.group, rank);
       const int64_t bytes = q_.units[u].numel * wide_;
       all += bytes;
       if (held) Live(BufferClass::parameter) += bytes;

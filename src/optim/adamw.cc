@@ -3,6 +3,7 @@
 // AdamW: Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR'19, algorithm 2, with the bias
 // corrections as libtorch applies them. State: m and v, 2 values per element.
 
+#include <algorithm>
 #include <cmath>
 
 #include "optim/elementwise_kernel.h"
@@ -29,12 +30,21 @@ void Step(const OptimizerConfig& config, const UpdateInput& input, const Element
   AdamWStep(scalars, x.parameter, x.gradient, x.state[0], x.state[1], x.size);
 }
 
+// The step is m / sqrt(v) with bias corrections, both off by the error of the gradients.
+double Sensitivity(const OptimizerConfig& config, int64_t updates,
+                   const std::array<double, kMaxOptimizerStates>& states) {
+  const double correction = 1.0 - std::pow(config.beta2, static_cast<double>(updates));
+  return 2.0 / (std::sqrt(std::max(0.0, states[1]) / correction) + config.eps);
+}
+
 const Register<Optimizer> kRegister{{
     .name = "adamw",
     .summary = "Adam with decoupled weight decay (2 values per parameter)",
     .states = &States,
     .step_float = &Step<float>,
     .step_double = &Step<double>,
+    .sensitivity = &Sensitivity,
+    .largest_step = 2.0,
 }};
 
 }  // namespace

@@ -15,6 +15,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,14 @@ struct Optimizer {
   std::vector<std::string> (*states)(const OptimizerConfig& config);
   void (*step_float)(const OptimizerConfig& config, const UpdateInput& input, const ElementSpan<float>& elements);
   void (*step_double)(const OptimizerConfig& config, const UpdateInput& input, const ElementSpan<double>& elements);
+  // For comparisons of runs whose gradients agree to rounding: an optimizer that divides by the size of the gradient
+  // moves a parameter whose gradient is nothing but rounding noise by a full step in any direction.
+  // `sensitivity`: by how much an update moves an element farther or less far when all its gradients so far are off by
+  // one unit, to first order, in units of the learning rate; from the element's states after `updates` updates.
+  // `largest_step`: two updates of one element never differ by more, in the same units.
+  double (*sensitivity)(const OptimizerConfig& config, int64_t updates,
+                        const std::array<double, kMaxOptimizerStates>& states);
+  double largest_step = std::numeric_limits<double>::infinity();
 };
 
 // Does weight decay apply to a parameter with this many dimensions?

@@ -26,12 +26,20 @@ void Step(const OptimizerConfig& config, const UpdateInput& input, const Element
   SgdStep(scalars, x.parameter, x.gradient, x.state[0], x.size);
 }
 
+// The step is linear in the gradients: the buffer is off by at most 1 / (1 - momentum) of their error, Nesterov's
+// look-ahead by `momentum` times that and the error itself.
+double Sensitivity(const OptimizerConfig& config, int64_t, const std::array<double, kMaxOptimizerStates>&) {
+  const double buffer = 1.0 / (1.0 - config.momentum);
+  return config.nesterov ? 1.0 + config.momentum * buffer : buffer;
+}
+
 const Register<Optimizer> kRegister{{
     .name = "sgd",
     .summary = "gradient descent with momentum, Nesterov's or plain (1 value per parameter, or none)",
     .states = &States,
     .step_float = &Step<float>,
     .step_double = &Step<double>,
+    .sensitivity = &Sensitivity,
 }};
 
 }  // namespace

@@ -28,6 +28,9 @@ class Observer {
   virtual void Leaf(int64_t step, int micro_batch, int layer, int parameter, const at::Tensor& gradient) = 0;
   // Gradient of `parameter` as the optimizer gets it, before clipping. Once per holder.
   virtual void Gradient(int64_t step, int parameter, const at::Tensor& gradient) = 0;
+  // After the update of `parameter`, with its new state. Once per holder.
+  virtual void Updated(int64_t step, int parameter, const optim::UpdateInput& input,
+                       const optim::OptimizerState& state) = 0;
 };
 
 struct Job {

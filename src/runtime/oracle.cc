@@ -189,6 +189,7 @@ void Oracle::ApplyUpdate(const std::vector<at::Tensor>& gradients, const StepBin
   for (size_t p = 0; p < parameters_.size(); ++p) {
     input.decay = optim::DecayApplies(job_.optimizer, static_cast<int64_t>(job_.spec.parameters[p].shape.size()));
     optim::Update(optimizer, job_.optimizer, input, parameters_[p], gradients[p].contiguous(), states_[p]);
+    if (job_.observer != nullptr) job_.observer->Updated(binding.step, static_cast<int>(p), input, states_[p]);
   }
 }
 

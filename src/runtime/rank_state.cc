@@ -1,19 +1,10 @@
 #include "runtime/rank_state.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "memory/accounting.h"
 #include "nn/init.h"
 
 namespace penstock::runtime {
-namespace {
-
-bool Contains(const std::vector<int32_t>& ranks, int rank) {
-  return std::binary_search(ranks.begin(), ranks.end(), rank);
-}
-
-}  // namespace
 
 RankState::RankState(const Job& job, const schedule::Schedule& schedule, int rank)
     : parameters_(job.spec.parameters.size()), states_(job.spec.parameters.size()) {
@@ -22,7 +13,7 @@ RankState::RankState(const Job& job, const schedule::Schedule& schedule, int ran
   const at::ScalarType dtype = nn::WideType(job.precision);
   for (size_t u = 0; u < job.units.size(); ++u) {
     const schedule::ParameterUnit& unit = schedule.holders.units[u];
-    if (unit.uses.empty() || !Contains(schedule.groups[unit.group], rank)) continue;
+    if (unit.uses.empty() || !schedule.HasRank(unit.group, rank)) continue;
     for (const int p : job.units[u].parameters) {
       {
         memory::MemoryScope scope(memory::BufferClass::parameter);
@@ -36,7 +27,7 @@ RankState::RankState(const Job& job, const schedule::Schedule& schedule, int ran
     bool runs = false;
     for (const schedule::ParameterUnit& unit : schedule.holders.units)
       for (const schedule::ParameterUse& use : unit.uses)
-        runs = runs || (use.stage == s && Contains(schedule.groups[use.group], rank));
+        runs = runs || (use.stage == s && schedule.HasRank(use.group, rank));
     if (!runs)  // a stage without parameters has no holders; the route says who runs it
       for (int m = 0; m < schedule.num_micro_batches() && !runs; ++m) runs = schedule.route.rank_of(s, m) == rank;
     if (runs) layers_[s] = nn::BuildLayers(job.spec, job.partition.first[s], job.partition.first[s + 1]);

@@ -22,6 +22,8 @@ void RunUpdate(ExecutionContext& context, const schedule::Action& action) {
     input.decay = optim::DecayApplies(job.optimizer, static_cast<int64_t>(job.spec.parameters[p].shape.size()));
     optim::Update(optimizer, job.optimizer, input, context.state.parameter(p), gradients[i],
                   context.state.optimizer_state(p));
+    if (job.observer != nullptr)
+      job.observer->Updated(context.binding.step, p, input, context.state.optimizer_state(p));
   }
   context.result.applied = true;
   context.result.learning_rate = input.learning_rate;

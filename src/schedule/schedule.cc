@@ -12,6 +12,10 @@ int64_t Schedule::num_actions() const {
   return n;
 }
 
+bool Schedule::HasRank(int32_t group, int rank) const {
+  return std::binary_search(groups[group].begin(), groups[group].end(), rank);
+}
+
 int32_t Schedule::GroupOf(const std::vector<int32_t>& group_ranks) {
   const auto it = std::find(groups.begin(), groups.end(), group_ranks);
   if (it != groups.end()) return static_cast<int32_t>(it - groups.begin());

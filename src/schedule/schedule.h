@@ -48,6 +48,8 @@ struct Schedule {
   int num_micro_batches() const { return route.num_micro_batches(); }
   const Action& at(ActionRef ref) const { return ranks[ref.rank][ref.index]; }
   int64_t num_actions() const;
+  // Is the rank in this group? The group exists.
+  bool HasRank(int32_t group, int rank) const;
   // Index of the group with exactly these ranks (ascending, unique), added when it is new.
   int32_t GroupOf(const std::vector<int32_t>& group_ranks);
   // Index of the size with this symbol, added when it is new (its bound then grows to the larger one).

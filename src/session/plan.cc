@@ -27,11 +27,6 @@ model::ModelConfig ResolveModel(const LoadedSettings& loaded, bool own_dataset) 
   return config;
 }
 
-// Values that the optimizer keeps per parameter; the optimizers themselves are behind the libtorch line.
-int StatesPerParameter(const optim::OptimizerConfig& optimizer) {
-  return optimizer.name == "adamw" ? 2 : optimizer.momentum != 0.0 ? 1 : 0;
-}
-
 bool IsFile(const std::string& name) { return name.find_first_of("/.") != std::string::npos; }
 
 schedule::LowerSpec MakeLowerSpec(const LoadedSettings& loaded, const Plan& plan) {
@@ -128,7 +123,7 @@ Plan MakePlan(const LoadedSettings& loaded, bool own_dataset) {
                                       .samples = s.train.micro_batch,
                                       .length = s.data.sequence,
                                       .precision = model::ParsePrecision(s.numerics.precision),
-                                      .optimizer_states = StatesPerParameter(s.optimizer),
+                                      .optimizer_states = optim::StatesPerParameter(s.optimizer),
                                       .reproducible = s.numerics.reproducible,
                                       .checkpoints = true,
                                       .final_state = s.train.sample_tokens > 0});

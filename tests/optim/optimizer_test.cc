@@ -35,6 +35,17 @@ UpdateInput Input(int64_t update) {
 
 TEST(OptimizerRegistry, Names) { EXPECT_EQ(Registry<Optimizer>::Names(), (std::vector<std::string>{"adamw", "sgd"})); }
 
+// What plans count with is what the optimizers keep.
+TEST(OptimizerRegistry, StatesPerParameterAreWhatPlansSay) {
+  for (const std::string& name : Registry<Optimizer>::Names())
+    for (const double momentum : {0.0, 0.9}) {
+      OptimizerConfig config;
+      config.name = name;
+      config.momentum = momentum;
+      EXPECT_EQ(Registry<Optimizer>::Find(name).states(config).size(), StatesPerParameter(config)) << name << momentum;
+    }
+}
+
 // Numerics test 2, over every registered optimizer: any partition of [0, n) gives the bits of the whole.
 TEST(OptimizerRegistry, AnyPartitionEqualsTheWhole) {
   std::mt19937_64 rng(1);

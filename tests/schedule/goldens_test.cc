@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/registry.h"
+#include "paths.h"
 #include "schedule/builder.h"
 #include "schedule/lower.h"
 #include "schedule/text.h"
@@ -14,7 +15,7 @@ namespace penstock::schedule {
 namespace {
 
 void ExpectGolden(const std::string& name, const std::string& text) {
-  const std::string path = std::string(PENSTOCK_SOURCE_DIR) + "/tests/goldens/schedules/" + name + ".txt";
+  const std::string path = SourceFolder() + "/tests/goldens/schedules/" + name + ".txt";
   if (std::getenv("PENSTOCK_UPDATE_GOLDENS") != nullptr) {
     WriteFileAtomically(path, text, /*overwrite=*/true);
     return;

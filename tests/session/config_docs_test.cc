@@ -4,13 +4,14 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "paths.h"
 #include "session/settings.h"
 
 namespace penstock::session {
 namespace {
 
 TEST(ConfigDocs, AreUpToDate) {
-  EXPECT_EQ(ReadFile(PENSTOCK_SOURCE_DIR "/docs/config.md"), LoadedSettings().config.MarkdownDocs())
+  EXPECT_EQ(ReadFile(SourceFolder() + "/docs/config.md"), LoadedSettings().config.MarkdownDocs())
       << "run: build/penstock config --markdown > docs/config.md";
 }
 

@@ -30,6 +30,7 @@ void ExpectAllEqual(const char* title, const std::vector<std::string>& computati
   for (const std::string& reason : result.refusals) EXPECT_FALSE(reason.empty());
   EXPECT_GE(result.compared, at_least);
   EXPECT_LE(result.oracle_difference, oracle_bound);
+  EXPECT_EQ(result.oracle_fault, "");
 }
 
 TEST(Sweep, EightMicroBatchesTied) {

@@ -7,12 +7,11 @@
 namespace penstock::cli {
 namespace {
 
-Run Declare(CLI::App& app) {
+Run Declare(Arguments& arguments) {
   auto options = std::make_shared<session::CheckOptions>();
-  app.add_option("target", options->target, "a configuration (*.toml) or a schedule file")->required();
-  app.add_option("--set", options->assignments,
-                 "override a key of the configuration: section.key=value (may be repeated)");
-  app.add_flag("--json", options->json, "one JSON document");
+  arguments.Positional("target", &options->target, "a configuration (*.toml) or a schedule file", Arguments::kRequired);
+  arguments.Option("--set", &options->assignments, "override a key of the configuration: section.key=value");
+  arguments.Flag("--json", &options->json, "one JSON document");
   return [options] { return session::RunCheck(*options, std::cout); };
 }
 

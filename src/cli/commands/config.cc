@@ -7,12 +7,13 @@
 namespace penstock::cli {
 namespace {
 
-Run Declare(CLI::App& app) {
+Run Declare(Arguments& arguments) {
   auto options = std::make_shared<session::ConfigOptions>();
-  app.add_option("config", options->config, "print this configuration resolved; without it: all keys with defaults");
-  app.add_option("--set", options->assignments, "override a key: section.key=value (may be repeated)");
-  app.add_flag("--markdown", options->markdown, "the documentation of all keys (docs/config.md)");
-  app.add_flag("--json", options->json, "one JSON document");
+  arguments.Positional("config", &options->config,
+                       "print this configuration resolved; without it: all keys with defaults");
+  arguments.Option("--set", &options->assignments, "override a key: section.key=value");
+  arguments.Flag("--markdown", &options->markdown, "the documentation of all keys (docs/config.md)");
+  arguments.Flag("--json", &options->json, "one JSON document");
   return [options] { return session::RunConfig(*options, std::cout); };
 }
 

@@ -7,10 +7,10 @@
 namespace penstock::cli {
 namespace {
 
-Run Declare(CLI::App& app) {
+Run Declare(Arguments& arguments) {
   auto options = std::make_shared<session::ListOptions>();
-  app.add_option("section", options->section, "only this section (schedules, operators, ...)");
-  app.add_flag("--json", options->json, "one JSON document");
+  arguments.Positional("section", &options->section, "only this section (schedules, operators, ...)");
+  arguments.Flag("--json", &options->json, "one JSON document");
   return [options] { return session::RunList(*options, std::cout); };
 }
 

@@ -7,10 +7,10 @@
 namespace penstock::cli {
 namespace {
 
-Run Declare(CLI::App& app) {
+Run Declare(Arguments& arguments) {
   auto options = std::make_shared<session::ReportOptions>();
-  app.add_option("directory", options->directory, "directory of a run: its 'run.dir'")->required();
-  app.add_flag("--json", options->json, "one JSON document");
+  arguments.Positional("directory", &options->directory, "directory of a run: its 'run.dir'", Arguments::kRequired);
+  arguments.Flag("--json", &options->json, "one JSON document");
   return [options] { return session::RunReportCommand(*options, std::cout); };
 }
 

@@ -7,16 +7,16 @@
 namespace penstock::cli {
 namespace {
 
-Run Declare(CLI::App& app) {
+Run Declare(Arguments& arguments) {
   auto options = std::make_shared<session::CompareOptions>();
-  app.add_option("a", options->a, "a configuration (TOML)")->required();
-  app.add_option("b", options->b, "the other configuration; or use --set-b, --oracle or --sweep");
-  app.add_option("--set", options->assignments, "override a key in both: section.key=value (may be repeated)");
-  app.add_option("--set-b", options->assignments_b, "override a key in the second only (may be repeated)");
-  app.add_option("--oracle", options->oracle,
-                 "compare with a reference: plain (single-rank loop) or whole (one backward over the batch)");
-  app.add_flag("--sweep", options->sweep, "run the computation in all layouts and compare each with the plain loop");
-  app.add_flag("--json", options->json, "one JSON document");
+  arguments.Positional("a", &options->a, "a configuration (TOML)", Arguments::kRequired);
+  arguments.Positional("b", &options->b, "the other configuration; or use --set-b, --oracle or --sweep");
+  arguments.Option("--set", &options->assignments, "override a key in both: section.key=value");
+  arguments.Option("--set-b", &options->assignments_b, "override a key in the second only");
+  arguments.Option("--oracle", &options->oracle,
+                   "compare with a reference: plain (single-rank loop) or whole (one backward over the batch)");
+  arguments.Flag("--sweep", &options->sweep, "run the computation in all layouts and compare each with the plain loop");
+  arguments.Flag("--json", &options->json, "one JSON document");
   return [options] { return session::RunCompare(*options, std::cout, std::cerr); };
 }
 

@@ -7,9 +7,9 @@
 namespace penstock::cli {
 namespace {
 
-Run Declare(CLI::App& app) {
+Run Declare(Arguments& arguments) {
   auto options = std::make_shared<session::DoctorOptions>();
-  app.add_flag("--json", options->json, "one JSON document");
+  arguments.Flag("--json", &options->json, "one JSON document");
   return [options] { return session::RunDoctor(*options, std::cout); };
 }
 

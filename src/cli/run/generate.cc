@@ -7,15 +7,15 @@
 namespace penstock::cli {
 namespace {
 
-Run Declare(CLI::App& app) {
+Run Declare(Arguments& arguments) {
   auto options = std::make_shared<session::GenerateOptions>();
-  app.add_option("from", options->from, "a run directory, or a checkpoint")->required();
-  app.add_option("--prompt", options->prompt, "what the text starts with")->capture_default_str();
-  app.add_option("--tokens", options->tokens, "tokens to generate")->capture_default_str();
-  app.add_option("--temperature", options->temperature, "0: the likeliest token")->capture_default_str();
-  app.add_option("--top-k", options->top_k, "draw from the k likeliest tokens; 0: from all")->capture_default_str();
-  app.add_option("--seed", options->seed, "of the random numbers")->capture_default_str();
-  app.add_flag("--json", options->json, "one JSON document");
+  arguments.Positional("from", &options->from, "a run directory, or a checkpoint", Arguments::kRequired);
+  arguments.Option("--prompt", &options->prompt, "what the text starts with");
+  arguments.Option("--tokens", &options->tokens, "tokens to generate");
+  arguments.Option("--temperature", &options->temperature, "0: the likeliest token");
+  arguments.Option("--top-k", &options->top_k, "draw from the k likeliest tokens; 0: from all");
+  arguments.Option("--seed", &options->seed, "of the random numbers");
+  arguments.Flag("--json", &options->json, "one JSON document");
   return [options] { return session::RunGenerate(*options, std::cout); };
 }
 

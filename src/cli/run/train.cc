@@ -7,11 +7,11 @@
 namespace penstock::cli {
 namespace {
 
-Run Declare(CLI::App& app) {
+Run Declare(Arguments& arguments) {
   auto options = std::make_shared<session::TrainOptions>();
-  app.add_option("config", options->config, "a configuration (TOML)")->required();
-  app.add_option("--set", options->assignments, "override a key: section.key=value (may be repeated)");
-  app.add_flag("--json", options->json, "a summary as one JSON document; progress goes to stderr");
+  arguments.Positional("config", &options->config, "a configuration (TOML)", Arguments::kRequired);
+  arguments.Option("--set", &options->assignments, "override a key: section.key=value");
+  arguments.Flag("--json", &options->json, "a summary as one JSON document; progress goes to stderr");
   return [options] { return session::RunTrain(*options, std::cout, options->json ? std::cerr : std::cout); };
 }
 

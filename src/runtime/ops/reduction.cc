@@ -55,10 +55,8 @@ void SumUses(ExecutionContext& context, const Action& action) {
   const bool everywhere = std::all_of(holders.uses.begin(), holders.uses.end(),
                                       [&](const schedule::ParameterUse& use) { return use.group == holders.group; });
   std::vector<std::vector<at::Tensor>*> own(uses, nullptr);
-  for (int i = 0; i < uses; ++i) {
-    const auto& ranks = context.schedule.groups[holders.uses[i].group];
-    if (std::binary_search(ranks.begin(), ranks.end(), rank)) own[i] = &LocalGradients(context, u, i);
-  }
+  for (int i = 0; i < uses; ++i)
+    if (context.schedule.HasRank(holders.uses[i].group, rank)) own[i] = &LocalGradients(context, u, i);
   Buffer& total = context.buffers.Allocate(schedule::GradientBuffer(action.key.unit, schedule::kTotalPart));
   for (size_t p = 0; p < unit.parameters.size(); ++p) {
     if (everywhere) {

@@ -1,16 +1,10 @@
 // Gradients over holders (numerics.md R4, R5): reduce sums one use over the ranks that have it; sum_uses adds the
 // reduced uses of a shared parameter in layer order and gives every holder the total.
-#include <algorithm>
-
 #include "schedule/buffers.h"
 #include "schedule/operators.h"
 
 namespace penstock::schedule {
 namespace {
-
-bool HasRank(const Schedule& s, int group, int rank) {
-  return std::binary_search(s.groups[group].begin(), s.groups[group].end(), rank);
-}
 
 const RegisterOperator kReduce{{
     .name = std::string(ops::kReduce),
@@ -32,7 +26,7 @@ const RegisterOperator kSumUses{{
           const ParameterUnit& unit = s.holders.units[a.key.unit.stage];
           std::vector<BufferId> own;
           for (size_t i = 0; i < unit.uses.size(); ++i)
-            if (HasRank(s, unit.uses[i].group, rank)) own.push_back(GradientBuffer(unit.unit, static_cast<int16_t>(i)));
+            if (s.HasRank(unit.uses[i].group, rank)) own.push_back(GradientBuffer(unit.unit, static_cast<int16_t>(i)));
           for (const BufferId& b : own) effects.push_back({b, Access::read});
           effects.push_back({GradientBuffer(unit.unit, kTotalPart), Access::allocate});
           for (const BufferId& b : own) effects.push_back({b, Access::free});

@@ -1,8 +1,6 @@
 // Loss, norm and the verdict before the update. norm: sum of squares and non-finite count of a unit's final gradient;
 // gather_statistics: every rank learns all losses and norms; finite_clip: the same decision on every rank, made from
 // the same numbers (numerics.md R9, R10, R12).
-#include <algorithm>
-
 #include "schedule/buffers.h"
 #include "schedule/operators.h"
 
@@ -28,8 +26,7 @@ const RegisterOperator kGatherStatistics{{
     .effects =
         [](const Schedule& s, int rank, const Action&, std::vector<Effect>& effects) {
           for (const ParameterUnit& unit : s.holders.units)
-            if (!unit.uses.empty() &&
-                std::binary_search(s.groups[unit.group].begin(), s.groups[unit.group].end(), rank))
+            if (!unit.uses.empty() && s.HasRank(unit.group, rank))
               effects.push_back({NormBuffer(unit.unit), Access::read});
           for (int stage = 0; stage < s.num_stages(); ++stage) {
             if (!s.graph.is_last(stage)) continue;

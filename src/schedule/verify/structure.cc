@@ -86,9 +86,6 @@ class Checker {
   }
 
   bool IsGroup(int32_t group) const { return group >= 0 && group < static_cast<int32_t>(s_.groups.size()); }
-  bool InGroup(int32_t group, int rank) const {
-    return std::binary_search(s_.groups[group].begin(), s_.groups[group].end(), rank);
-  }
 
   bool Holders() {
     const auto& units = s_.holders.units;
@@ -103,7 +100,7 @@ class Checker {
           return Bad("unit {} is used by stage {} of {}", u, use.stage, s_.num_stages());
         if (!IsGroup(use.group)) return Bad("a use of unit {} is in group {} of {}", u, use.group, s_.groups.size());
         for (const int32_t r : s_.groups[use.group])
-          if (!InGroup(units[u].group, r)) return Bad("rank {} uses unit {} and does not hold it", r, u);
+          if (!s_.HasRank(units[u].group, r)) return Bad("rank {} uses unit {} and does not hold it", r, u);
       }
     }
     return true;
@@ -163,7 +160,7 @@ class Checker {
                        s_.graph.edges().size());
         return true;
       case Kind::collective:
-        if (!IsGroup(a.peer_or_group) || !InGroup(a.peer_or_group, ref.rank))
+        if (!IsGroup(a.peer_or_group) || !s_.HasRank(a.peer_or_group, ref.rank))
           return BadAt(ref, "'{}' is on rank {}, which is not in group {}", ToString(key), ref.rank, a.peer_or_group);
         if (OpName(key.op) == ops::kReduce || OpName(key.op) == ops::kSumUses) {
           if (!HasUnit(ref, key)) return false;

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <utility>
 
 #include "base/error.h"
 #include "session/run/recorded_run.h"
@@ -30,6 +31,7 @@ int RunSweep(const CompareOptions& options, std::ostream& out, std::ostream& log
                                   {"refusals", result.refusals},
                                   {"differing", result.differing},
                                   {"oracle_difference", result.oracle_difference},
+                                  {"oracle_fault", result.oracle_fault},
                                   {"seconds", seconds},
                                   {"ok", result.ok()}}
                .dump(2)
@@ -42,8 +44,8 @@ int RunSweep(const CompareOptions& options, std::ostream& out, std::ostream& log
         result.compared, result.compared - static_cast<int>(result.differing.size()), result.differing.size(),
         result.refused, seconds);
     out << fmt::format(
-        "plain loop against one backward over the whole batch: largest relative difference of a tensor {:.3g}\n",
-        result.oracle_difference);
+        "plain loop against one backward over the whole batch: {}; largest relative difference of a tensor {:.3g}\n",
+        result.oracle_fault.empty() ? "equal to rounding" : "fault: " + result.oracle_fault, result.oracle_difference);
   }
   return result.ok() ? 0 : 1;
 }
@@ -80,12 +82,15 @@ int RunCompare(const CompareOptions& options, std::ostream& out, std::ostream& l
       bits_promised = false;
     }
     bits_promised = bits_promised && settings_b.values.numerics.reproducible;
+    if (settings_a.values.train.steps != settings_b.values.train.steps)
+      throw UserError("the two sides run {} and {} steps (train.steps); a comparison needs the same number",
+                      settings_a.values.train.steps, settings_b.values.train.steps);
     const auto run_b = Prepare(settings_b);
     if (ModelFingerprint(run_a->job.spec) != ModelFingerprint(run_b->job.spec))
       throw UserError("the two configurations have different models: {}", other);
     b = RecordRun(settings_b, *run_b, path_b);
   }
-  const RunComparison comparison = CompareRuns(run_a->job.spec, a, b);
+  const RunComparison comparison = CompareRuns(run_a->job.spec, a, b, bits_promised);
   const bool pass = comparison.verdict == checkpoint::Verdict::equal ||
                     (!bits_promised && comparison.verdict == checkpoint::Verdict::rounding);
   if (options.json) {
@@ -97,13 +102,18 @@ int RunCompare(const CompareOptions& options, std::ostream& out, std::ostream& l
                                   {"differing_tensors", comparison.tensors.differences.size()},
                                   {"loss_difference", comparison.loss_difference},
                                   {"norm_difference", comparison.norm_difference},
-                                  {"steps", a.losses.size()}}
+                                  {"steps", a.losses.size()},
+                                  {"applied", {a.applied, b.applied}}}
                .dump(2)
         << "\n";
   } else {
     out << fmt::format("{} against {}: {} steps, {} tensors, {} differ: {}\n", a.title, b.title, a.losses.size(),
                        comparison.tensors.tensors, comparison.tensors.differences.size(),
                        checkpoint::VerdictName(comparison.verdict));
+    for (const RecordedRun* run : {&std::as_const(a), &std::as_const(b)})
+      if (const auto skipped = static_cast<int64_t>(run->losses.size()) - run->applied; skipped > 0)
+        out << fmt::format("{}: {} of {} steps were not finite and changed nothing\n", run->title, skipped,
+                           run->losses.size());
     if (!comparison.first.empty()) out << "first difference: " << comparison.first << "\n";
     if (!comparison.tensors.differences.empty()) out << comparison.tensors.ToString() << "\n";
     if (comparison.verdict != checkpoint::Verdict::equal)

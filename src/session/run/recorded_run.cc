@@ -1,14 +1,20 @@
 #include "session/run/recorded_run.h"
 
+#include <ATen/ops/zeros.h>
+
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
 #include <mutex>
+#include <set>
 
 #include "base/error.h"
 #include "base/this_rank.h"
+#include "optim/optimizer.h"
 #include "runtime/oracle.h"
+#include "session/run/rounding.h"
 
 namespace penstock::session {
 namespace {
@@ -21,7 +27,7 @@ Hash128 HashOf(const at::Tensor& tensor) {
 
 class Recorder final : public runtime::Observer {
  public:
-  explicit Recorder(RecordedRun& run) : run_(run) {}
+  Recorder(RecordedRun& run, RecordRounding rounding) : run_(run), rounding_(rounding == RecordRounding::yes) {}
   void Leaf(int64_t step, int micro_batch, int layer, int parameter, const at::Tensor& gradient) override {
     const Hash128 hash = HashOf(gradient);
     const std::lock_guard lock(mutex_);
@@ -29,16 +35,45 @@ class Recorder final : public runtime::Observer {
   }
   void Gradient(int64_t step, int parameter, const at::Tensor& gradient) override {
     const Hash128 hash = HashOf(gradient);
+    const double largest = rounding_ && gradient.numel() > 0 ? gradient.abs().max().item<double>() : 0.0;
     const std::lock_guard lock(mutex_);
+    largest_[{step, parameter}] = largest;
     const auto [it, fresh] = run_.gradients.try_emplace({step, parameter}, hash);
     // Holders of one parameter must have one gradient, whatever the layout.
     if (!fresh && it->second != hash)
       throw InternalError(
           fmt::format("two holders of parameter {} have different gradients in step {}", parameter, step));
   }
+  void Updated(int64_t step, int parameter, const optim::UpdateInput& input,
+               const optim::OptimizerState& state) override {
+    if (!rounding_) return;
+    const std::lock_guard lock(mutex_);
+    if (!updated_.insert({step, parameter}).second) return;  // by another holder
+    if (steps_.insert(step).second) run_.learning_rates += input.learning_rate;
+    const double largest = largest_.at({step, parameter}) * input.gradient_scale;
+    if (std::isfinite(largest)) run_.largest_gradient = std::max(run_.largest_gradient, largest);
+    AddSensitivity(parameter, input, state);
+  }
 
  private:
+  void AddSensitivity(int parameter, const optim::UpdateInput& input, const optim::OptimizerState& state) {
+    const optim::Optimizer& optimizer = Registry<optim::Optimizer>::Find(run_.optimizer_config.name);
+    std::vector<at::Tensor> states;
+    for (int i = 0; i < state.size(); ++i) states.push_back(state.tensor(i).to(at::kDouble));
+    at::Tensor& sum = run_.sensitivities[parameter];
+    double* to = sum.mutable_data_ptr<double>();
+    for (int64_t k = 0; k < sum.numel(); ++k) {
+      std::array<double, optim::kMaxOptimizerStates> values{};
+      for (size_t i = 0; i < states.size(); ++i) values[i] = states[i].const_data_ptr<double>()[k];
+      to[k] += input.learning_rate * optimizer.sensitivity(run_.optimizer_config, input.update, values);
+    }
+  }
+
   RecordedRun& run_;
+  const bool rounding_;
+  std::map<GradientKey, double> largest_;
+  std::set<GradientKey> updated_;
+  std::set<int64_t> steps_;
   std::mutex mutex_;
 };
 
@@ -66,24 +101,26 @@ double RelativeDifference(double a, double b) {
 }
 
 // Earliest step in which something differs, gradients of micro-batches before sums.
-std::string WhereItBegan(const model::ModelSpec& spec, const RecordedRun& a, const RecordedRun& b) {
+std::string WhereItBegan(const model::ModelSpec& spec, const RecordedRun& a, const RecordedRun& b, bool promised) {
   std::string text;
   int64_t step = std::numeric_limits<int64_t>::max();
   for (const auto& [key, hash] : a.leaves) {
     const auto other = b.leaves.find(key);
     if (other == b.leaves.end() || other->second == hash || key.step >= step) continue;
     step = key.step;
-    text = fmt::format("wrong leaf: step {}, parameter '{}', use in layer '{}', tree node [{}, {})", key.step + 1,
-                       spec.parameters[key.parameter].name, spec.layers[key.layer].path, key.micro_batch,
-                       key.micro_batch + 1);
+    text = fmt::format("{}: step {}, parameter '{}', use in layer '{}', tree node [{}, {})",
+                       promised ? "wrong leaf" : "leaf", key.step + 1, spec.parameters[key.parameter].name,
+                       spec.layers[key.layer].path, key.micro_batch, key.micro_batch + 1);
   }
   for (const auto& [key, hash] : a.gradients) {
     const auto other = b.gradients.find(key);
     if (other == b.gradients.end() || other->second == hash || key.step >= step) continue;
     step = key.step;
     const bool have_leaves = !a.leaves.empty() && !b.leaves.empty();
-    text = fmt::format("{}: step {}, gradient of '{}'", have_leaves ? "wrong fold (all leaves are equal)" : "gradient",
-                       key.step + 1, spec.parameters[key.parameter].name);
+    const char* what = !have_leaves ? "gradient"
+                       : promised   ? "wrong fold (all leaves are equal)"
+                                    : "sum of equal leaves";
+    text = fmt::format("{}: step {}, gradient of '{}'", what, key.step + 1, spec.parameters[key.parameter].name);
   }
   for (size_t i = 0; i < std::min(a.losses.size(), b.losses.size()); ++i) {
     if (static_cast<int64_t>(i) >= step) break;
@@ -95,17 +132,39 @@ std::string WhereItBegan(const model::ModelSpec& spec, const RecordedRun& a, con
   return text;
 }
 
+void SetComputation(const runtime::Job& job, RecordedRun& recorded) {
+  recorded.precision = job.precision;
+  recorded.optimizer_config = job.optimizer;
+  for (const model::ParameterSpec& parameter : job.spec.parameters)
+    recorded.sensitivities.push_back(at::zeros({parameter.numel()}, at::kDouble));
+}
+
+// The relative error that a gradient may have: that of the products' operands, whatever the parameters are kept in.
+double BoundOf(model::Precision precision, const checkpoint::RoundingBounds& bounds) {
+  switch (precision) {
+    case model::Precision::fp64:
+      return bounds.fp64;
+    case model::Precision::fp32:
+      return bounds.fp32;
+    case model::Precision::bf16:
+      return bounds.half;
+  }
+  throw InternalError("not a precision");
+}
+
 }  // namespace
 
-RecordedRun RecordRun(const LoadedSettings& settings, PreparedRun& run, std::string title) {
+RecordedRun RecordRun(const LoadedSettings& settings, PreparedRun& run, std::string title, RecordRounding rounding) {
   RecordedRun recorded;
   recorded.title = std::move(title);
-  Recorder recorder(recorded);
+  SetComputation(run.job, recorded);
+  Recorder recorder(recorded, rounding);
   const ObserverScope scope(run.job, recorder);
   runtime::TrainLoop loop = MakeLoop(settings, run);
   loop.after_step = [&](const runtime::StepReport& step) {
     recorded.losses.push_back(step.result.verdict.loss);
     recorded.norms.push_back(step.result.verdict.norm);
+    recorded.applied += step.result.applied ? 1 : 0;
     return runtime::AfterStep::go_on;  // a step that is not finite is left out, as the oracles do
   };
   runtime::TrainOutcome outcome = runtime::RunTrainLoop(loop, /*keep_state=*/true);
@@ -117,7 +176,8 @@ RecordedRun RecordRun(const LoadedSettings& settings, PreparedRun& run, std::str
 RecordedRun RecordOracle(const LoadedSettings& settings, PreparedRun& run, OracleKind kind) {
   RecordedRun recorded;
   recorded.title = kind == OracleKind::plain ? "plain single-rank loop" : "plain backward on the whole batch";
-  Recorder recorder(recorded);
+  SetComputation(run.job, recorded);
+  Recorder recorder(recorded, RecordRounding::yes);
   const ObserverScope scope(run.job, recorder);
   // On a rank thread, so that thread counts and floating-point state are those of a rank.
   comm::ThreadWorldOptions world;
@@ -131,6 +191,7 @@ RecordedRun RecordOracle(const LoadedSettings& settings, PreparedRun& run, Oracl
       recorded.losses.push_back(result.loss);
       recorded.norms.push_back(result.norm);
     }
+    recorded.applied = applied;
     const auto model = runtime::ModelTensors(run.job);
     const auto optimizer = runtime::OptimizerTensors(run.job);
     size_t next = 0;
@@ -143,11 +204,14 @@ RecordedRun RecordOracle(const LoadedSettings& settings, PreparedRun& run, Oracl
   return recorded;
 }
 
-RunComparison CompareRuns(const model::ModelSpec& spec, const RecordedRun& a, const RecordedRun& b,
+RunComparison CompareRuns(const model::ModelSpec& spec, const RecordedRun& a, const RecordedRun& b, bool bits_promised,
                           const checkpoint::RoundingBounds& bounds) {
   RunComparison result;
-  result.tensors = checkpoint::Compare(a.parameters, b.parameters, bounds);
-  const checkpoint::Comparison states = checkpoint::Compare(a.optimizer, b.optimizer, bounds);
+  const RoundingAllowance allowance(spec, a, b, BoundOf(a.precision, bounds));
+  result.tensors = checkpoint::Compare(a.parameters, b.parameters,
+                                       [&](const std::string& name) { return allowance.ForParameter(name); });
+  const checkpoint::Comparison states =
+      checkpoint::Compare(a.optimizer, b.optimizer, [&](const std::string& name) { return allowance.ForState(name); });
   result.tensors.tensors += states.tensors;
   result.tensors.verdict = std::max(result.tensors.verdict, states.verdict);
   result.tensors.differences.insert(result.tensors.differences.end(), states.differences.begin(),
@@ -160,13 +224,12 @@ RunComparison CompareRuns(const model::ModelSpec& spec, const RecordedRun& a, co
     result.loss_difference = std::max(result.loss_difference, RelativeDifference(a.losses[i], b.losses[i]));
     result.norm_difference = std::max(result.norm_difference, RelativeDifference(a.norms[i], b.norms[i]));
   }
-  const bool double_precision = !a.parameters.empty() && a.parameters.begin()->second.scalar_type() == at::kDouble;
-  const double bound = double_precision ? bounds.fp64 : bounds.fp32;
+  const double bound = BoundOf(a.precision, bounds);
   if (!same_numbers)
     result.verdict = std::max(result.verdict, std::max(result.loss_difference, result.norm_difference) <= bound
                                                   ? checkpoint::Verdict::rounding
                                                   : checkpoint::Verdict::fault);
-  if (result.verdict != checkpoint::Verdict::equal) result.first = WhereItBegan(spec, a, b);
+  if (result.verdict != checkpoint::Verdict::equal) result.first = WhereItBegan(spec, a, b, bits_promised);
   return result;
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "base/optimizer_config.h"
 #include "checkpoint/compare.h"
 #include "session/run/prepare.h"
 
@@ -32,14 +33,24 @@ struct GradientKey {
 
 struct RecordedRun {
   std::string title;
+  model::Precision precision = model::Precision::fp32;
+  optim::OptimizerConfig optimizer_config;
+  int64_t applied = 0;                // updates; fewer than steps when something was not finite
   std::vector<double> losses, norms;  // [step]
   checkpoint::NamedTensors parameters, optimizer;
   std::map<LeafKey, Hash128> leaves;  // empty for oracles that have none
   std::map<GradientKey, Hash128> gradients;
+  // What rounding of gradients can do (rounding.h), over the updates; zeros when it was not recorded.
+  double largest_gradient = 0;              // magnitude of any element, after clipping
+  double learning_rates = 0;                // summed
+  std::vector<at::Tensor> sensitivities{};  // [parameter] learning rate times sensitivity, summed; flat, fp64
 };
 
+enum class RecordRounding { yes, no };  // no: when the other side of a comparison has it (a quarter faster)
+
 // Runs all steps of the prepared run on thread ranks.
-RecordedRun RecordRun(const LoadedSettings& settings, PreparedRun& run, std::string title);
+RecordedRun RecordRun(const LoadedSettings& settings, PreparedRun& run, std::string title,
+                      RecordRounding rounding = RecordRounding::yes);
 
 enum class OracleKind { plain, whole };  // runtime/oracle.h
 RecordedRun RecordOracle(const LoadedSettings& settings, PreparedRun& run, OracleKind kind);
@@ -50,7 +61,9 @@ struct RunComparison {
   checkpoint::Comparison tensors;
   double loss_difference = 0, norm_difference = 0;  // largest relative
 };
+// What gradients that agree to rounding may do counts as rounding (rounding.h). `bits_promised`: whether a difference
+// is wrong, or only where the runs part; decides the words of `first`, not the verdict.
 RunComparison CompareRuns(const model::ModelSpec& spec, const RecordedRun& a, const RecordedRun& b,
-                          const checkpoint::RoundingBounds& bounds = {});
+                          bool bits_promised = true, const checkpoint::RoundingBounds& bounds = {});
 
 }  // namespace penstock::session

@@ -60,7 +60,9 @@ SweepResult Sweep(const SettingsFactory& factory, const SweepOptions& options,
   if (dataset == nullptr) dataset = oracle_run->text.train;  // read once
   const RecordedRun oracle = RecordOracle(*oracle_settings, *oracle_run, OracleKind::plain);
   const RecordedRun whole = RecordOracle(*oracle_settings, *oracle_run, OracleKind::whole);
-  const RunComparison references = CompareRuns(oracle_run->job.spec, oracle, whole);
+  const RunComparison references = CompareRuns(oracle_run->job.spec, oracle, whole, /*bits_promised=*/false);
+  if (references.verdict == checkpoint::Verdict::fault)
+    result.oracle_fault = fmt::format("{}\n{}", references.first, references.tensors.ToString());
   for (const checkpoint::TensorDifference& d : references.tensors.differences)
     result.oracle_difference = std::max(result.oracle_difference, d.max_relative);
 
@@ -85,7 +87,7 @@ SweepResult Sweep(const SettingsFactory& factory, const SweepOptions& options,
     ++result.compared;
     RunComparison comparison;
     try {
-      comparison = CompareRuns(run->job.spec, oracle, RecordRun(*settings, *run, titles[i]));
+      comparison = CompareRuns(run->job.spec, oracle, RecordRun(*settings, *run, titles[i], RecordRounding::no));
     } catch (const Error& failure) {
       result.differing.push_back(fmt::format("{}: {}", titles[i], failure.what()));
       continue;

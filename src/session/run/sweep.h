@@ -32,11 +32,12 @@ struct SweepResult {
   int refused = 0;                     // layouts that are impossible, each with a reason
   std::vector<std::string> refusals;   // the distinct reasons
   std::vector<std::string> differing;  // layout and first difference
-  // Plain loop against one plain backward over the whole batch: largest relative difference of a final parameter or
-  // optimizer state. Not part of ok(): an optimizer that divides by the gradient's magnitude (Adam) amplifies rounding
-  // where the true gradient is zero, so the bound depends on the computation.
+  // Plain loop against one plain backward over the whole batch: largest difference of a final parameter or optimizer
+  // state, relative to its tensor. An optimizer that divides by the size of the gradient (Adam) makes much of rounding
+  // where the true gradient is zero; whether it is more than that says oracle_fault (rounding.h), empty when not.
   double oracle_difference = 0;
-  bool ok() const { return compared > 0 && differing.empty(); }
+  std::string oracle_fault;
+  bool ok() const { return compared > 0 && differing.empty() && oracle_fault.empty(); }
 };
 
 // Sets numerics.reproducible. `progress` (may be null) gets a line per layout. `dataset`: instead of [data].

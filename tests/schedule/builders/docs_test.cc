@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/file.h"
+#include "paths.h"
 #include "schedule/builder.h"
 
 namespace penstock::schedule {
@@ -23,7 +24,7 @@ std::vector<std::string> Cells(const std::string& row) {
 }
 
 TEST(BuilderDocs, TableMatchesTheRegistry) {
-  const std::string root = PENSTOCK_SOURCE_DIR;
+  const std::string root = SourceFolder();
   const std::string page = ReadFile(root + "/docs/schedules.md");
   std::map<std::string, std::vector<std::string>> rows;
   for (size_t at = page.find("\n| `"); at != std::string::npos; at = page.find("\n| `", at + 1)) {
