@@ -248,9 +248,12 @@ void Bits() {
                                                   Word(tail([](const Tensor& t) { return at::silu(t); })),
                                                   Word(tail([](const Tensor& t) { return at::exp(t); })),
                                                   Word(tail([](const Tensor& t) { return at::sigmoid(t); }))));
-  const Tensor square = Values({256, 256});
+  // Rows of a multiple of the vector length hide it, and so does a transposed dense matrix.
+  const Tensor odd = Values({16, 37});
+  const std::vector<Tensor> views = {odd.t().contiguous().t(), at::cat({odd, odd}, -1).narrow(-1, 0, 37),
+                                     odd.repeat_interleave(2, -1).slice(-1, 0, at::nullopt, 2)};
   const auto strided = [&](const std::function<Tensor(const Tensor&)>& f) {
-    return Same(f(square.t().contiguous()), f(square.t()));
+    return std::all_of(views.begin(), views.end(), [&](const Tensor& view) { return Same(f(odd), f(view)); });
   };
   Line("  strided input like contiguous",
        fmt::format("gelu(tanh) {}, silu {}, exp {}, sum(0) {}",

@@ -135,6 +135,11 @@ Plan MakePlan(const LoadedSettings& loaded, bool own_dataset) {
                   s.parallel.data == 1 ? "all on one"
                                        : fmt::format("{} to {} each", lower.micro_batches / s.parallel.data,
                                                      (lower.micro_batches + s.parallel.data - 1) / s.parallel.data));
+  if (const int64_t idle = s.parallel.data - lower.micro_batches; idle > 0)
+    plan.explanation += fmt::format(
+        "note: {} of {} replicas have no micro-batch and do nothing; use parallel.data = {}, a smaller "
+        "train.micro_batch or a larger train.batch\n",
+        idle, s.parallel.data, lower.micro_batches);
   plan.explanation +=
       fmt::format("schedule: {} on {} data x {} pipeline ranks, {} stages, {} actions\n", s.parallel.schedule,
                   s.parallel.data, s.parallel.pipeline, stages, plan.schedule.num_actions());

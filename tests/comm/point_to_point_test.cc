@@ -83,6 +83,40 @@ TEST_P(PointToPoint, ArrivesContiguousAlignedAndWithoutHistory) {
   });
 }
 
+// numerics test 6: what a receiver computes does not depend on the strides that the sender had. The mutation, the same
+// operations on the strided tensors themselves, as they would be without R6, must have other bits.
+TEST_P(PointToPoint, StridesOfTheSenderDoNotReachTheBits) {
+  const auto compute = [](const at::Tensor& x) {  // what the first layer of a stage may do with its input
+    return std::vector<at::Tensor>{at::gelu(x), at::silu(x), at::sigmoid(x), x.square().mean(-1), x.sum({0, 1})};
+  };
+  const auto differing = [](const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
+    int count = 0;
+    for (size_t i = 0; i < a.size(); ++i) count += at::equal(a[i], b[i]) ? 0 : 1;
+    return count;
+  };
+  for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
+    const at::Tensor x = (at::arange(4 * 16 * 37, at::kDouble) * 0.7).sin().mul(3.0).view({4, 16, 37}).to(dtype);
+    const std::vector<at::Tensor> strided = {
+        x.transpose(0, 1).contiguous().transpose(0, 1), x.transpose(1, 2).contiguous().transpose(1, 2),
+        at::cat({x, x}, -1).narrow(-1, 0, 37), x.repeat_interleave(2, -1).slice(-1, 0, at::nullopt, 2)};
+    const std::vector<at::Tensor> expected = compute(x);
+    int without = 0;
+    for (const at::Tensor& t : strided) {
+      ASSERT_TRUE(at::equal(t, x) && !t.is_contiguous());
+      without += differing(compute(t), expected);
+    }
+    EXPECT_GT(without, 0) << "the mutation was not noticed";
+    Run(2, [&](Communicator& comm) {
+      if (comm.rank() == 0) {
+        comm.Send(1, {1, 0}, strided);
+      } else {
+        for (const at::Tensor& t : comm.Recv(0, {1, 0})->TakeTensors())
+          EXPECT_EQ(differing(compute(t), expected), 0) << t.scalar_type();
+      }
+    });
+  }
+}
+
 TEST_P(PointToPoint, WrongArgumentsAreRefusedBeforeAnythingIsSent) {
   Run(2, [](Communicator& comm) {
     EXPECT_THROW(comm.Send(2, {}, {}), InternalError);
