@@ -15,7 +15,7 @@ target_compile_definitions(penstock_test_paths PRIVATE PENSTOCK_SOURCE_DIR="${CM
 # A macro: uses `launcher` and `environment` of the caller.
 macro(penstock_add_ctest executable test filter labels timeout)
   add_test(NAME ${test} COMMAND ${launcher} $<TARGET_FILE:${executable}> --gtest_filter=${filter} --gtest_brief=1
-                                --gtest_output=json:${CMAKE_BINARY_DIR}/test-results/${test}.json)
+                                --gtest_output=xml:${CMAKE_BINARY_DIR}/test-results/${test}.xml)
   set_tests_properties(${test} PROPERTIES LABELS "${labels}" ENVIRONMENT "${environment}" TIMEOUT ${timeout}
                                           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 endmacro()

@@ -6,36 +6,34 @@ The exit status is the verdict; ctest's own summary is the last thing but one th
 """
 import argparse
 import collections
-import json
 import pathlib
 import shutil
 import subprocess
 import sys
+import xml.etree.ElementTree
 
 
 def count(results):
-    """(cases, failed, {reason: number}) over the JSON files that GoogleTest wrote."""
+    """(cases, failed, {reason: number}) over the XML files that GoogleTest wrote."""
     cases = failed = 0
     skipped = collections.Counter()
-    for path in sorted(results.glob("*.json")):
-        for suite in json.loads(path.read_text())["testsuites"]:
-            for case in suite["testsuite"]:
-                if case.get("status") != "RUN":
-                    continue
-                cases += 1
-                if case.get("failures"):
-                    failed += 1
-                elif case.get("result") == "SKIPPED":
-                    skipped[reason(case)] += 1
+    for path in sorted(results.glob("*.xml")):
+        for case in xml.etree.ElementTree.parse(path).iter("testcase"):
+            if case.get("status") != "run":
+                continue
+            cases += 1
+            if case.find("failure") is not None:
+                failed += 1
+            elif case.get("result") == "skipped":
+                skipped[reason(case)] += 1
     return cases, failed, skipped
 
 
 def reason(case):
-    for entry in case.get("skipped", []):
-        lines = [line for line in entry.get("message", "").splitlines() if line.strip()]
-        if lines:
-            return lines[-1].removeprefix("Skipped").strip() or "no reason given"
-    return "no reason given"
+    """What GTEST_SKIP() << says: the message's lines after the one with the place."""
+    entry = case.find("skipped")
+    lines = entry.get("message", "").splitlines() if entry is not None else []
+    return "; ".join(line for line in lines[1:] if line.strip()) or "no reason given"
 
 
 def main():

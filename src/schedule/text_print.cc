@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "schedule/operators.h"
 #include "schedule/text.h"
-#include "schedule/text_words.h"
+#include "schedule/text/words.h"
 
 namespace penstock::schedule {
 namespace {

@@ -62,6 +62,23 @@ TEST(Cli, UsageErrorsAreOneLine) {
   EXPECT_EQ(Penstock({"schedule", "1f1b", "--ranks", "4", "--microbatches", "8", "--per", "stage"}).code, 2);
 }
 
+TEST(Cli, NumbersAreWholeDecimalAndInRange) {
+  for (const auto& [text, reason] :
+       std::vector<std::pair<const char*, std::string>>{{"4x", "'4x' is not a whole number"},
+                                                        {"4.0", "'4.0' is not a whole number"},
+                                                        {"0x4", "'0x4' is not a whole number"},
+                                                        {"", "'' is not a whole number"},
+                                                        {"99999999999", "'99999999999' does not fit"}}) {
+    const Outcome outcome = Penstock({"schedule", "1f1b", "--ranks", text, "--microbatches", "8"});
+    EXPECT_EQ(outcome.code, 2) << text;
+    EXPECT_NE(outcome.err.find("--ranks: " + reason), std::string::npos) << outcome.err;
+  }
+  // Ten, not eight.
+  const Outcome ten = Penstock({"schedule", "1f1b", "--ranks", "010", "--microbatches", "8", "--json"});
+  ASSERT_EQ(ten.code, 0) << ten.err;
+  EXPECT_EQ(nlohmann::json::parse(ten.out).at("ranks"), 10);
+}
+
 TEST(Cli, ScheduleJson) {
   const Outcome outcome =
       Penstock({"schedule", "interleaved-1f1b", "--ranks", "4", "--chunks", "3", "--microbatches", "8", "--json"});

@@ -7,6 +7,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
 import check_hygiene  # noqa: E402
 import check_includes  # noqa: E402
+import run_tests  # noqa: E402
 
 TABLE = """--- planning ---
 base :
@@ -119,6 +120,19 @@ class Hygiene(Tree):
     def test_guard_and_newline(self):
         self.expect(check_hygiene, {"src/base/x.h": "int x;\n"}, "#pragma once")
         self.expect(check_hygiene, {"src/base/x.cc": "int x;"}, "no newline")
+
+
+class Counting(unittest.TestCase):
+    def test_cases_failures_and_the_reasons_of_skips(self):
+        report = """<testsuites><testsuite>
+          <testcase name="a" status="run" result="completed"/>
+          <testcase name="b" status="run" result="completed"><failure message="x"/></testcase>
+          <testcase name="c" status="run" result="skipped"><skipped message="t.cc:3&#x0A;no GPU here"/></testcase>
+          <testcase name="d" status="notrun" result="suppressed"/>
+        </testsuite></testsuites>"""
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "x_test.xml").write_text(report)
+            self.assertEqual(run_tests.count(pathlib.Path(folder)), (3, 1, {"no GPU here": 1}))
 
 
 if __name__ == "__main__":

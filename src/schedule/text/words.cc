@@ -1,4 +1,4 @@
-#include "schedule/text_words.h"
+#include "schedule/text/words.h"
 
 #include <fmt/format.h>
 

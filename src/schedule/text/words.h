@@ -1,4 +1,4 @@
-// src/schedule/text_words.h
+// src/schedule/text/words.h
 //
 // Words that the printer and the parser of the text form share (docs/schedule_format.md): the magic line, letters of
 // compute kinds, quoting, limits. Stateless.
