@@ -10,6 +10,7 @@ namespace penstock::checkpoint {
 namespace {
 
 constexpr const char* kFormat = "penstock checkpoint";
+constexpr int kMaxDepth = 16;  // of nested values; ours is 4
 using Json = nlohmann::ordered_json;
 
 Json ToJson(const Manifest& m) {
@@ -62,7 +63,12 @@ std::string FormatManifest(const Manifest& manifest) {
 
 Manifest ParseManifest(std::string_view text, const std::string& file) {
   try {
-    const Json json = Json::parse(text);
+    // Bounded depth: writing a value back, which its hash needs, is recursive.
+    const auto bounded = [&](int depth, Json::parse_event_t, Json&) {
+      if (depth > kMaxDepth) throw UserError("{}: not the manifest of a checkpoint: nested too deeply", file);
+      return true;
+    };
+    const Json json = Json::parse(text, bounded);
     if (!json.is_object() || json.value("format", "") != kFormat)
       throw UserError("{}: not the manifest of a checkpoint", file);
     if (const int version = json.at("version").get<int>(); version != kCheckpointVersion)

@@ -125,6 +125,8 @@ class Communicator {
   // ---- what a survivor can read ----
   // Publishes what this rank does now (cut at 95 bytes); tens of nanoseconds.
   virtual void SetCurrent(std::string_view action) = 0;
+  // While any rank does host work (files, whose time nobody can bound), nobody's deadline runs out. See HostWork.
+  virtual void SetHostWork(bool now) = 0;
   virtual RankStatus StatusOf(int rank) const = 0;
   // Names tags in this rank's messages.
   virtual void SetTagNamer(TagNamer namer) = 0;
@@ -132,6 +134,18 @@ class Communicator {
   // Sent by this rank since the start, or since ResetTraffic.
   virtual const TrafficCounters& traffic() const = 0;
   virtual void ResetTraffic() = 0;
+};
+
+// Host work of this rank for a scope.
+class HostWork {
+ public:
+  explicit HostWork(Communicator& communicator) : communicator_(communicator) { communicator_.SetHostWork(true); }
+  ~HostWork() { communicator_.SetHostWork(false); }
+  HostWork(const HostWork&) = delete;
+  HostWork& operator=(const HostWork&) = delete;
+
+ private:
+  Communicator& communicator_;
 };
 
 }  // namespace penstock::comm

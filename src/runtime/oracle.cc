@@ -140,15 +140,19 @@ class WholeBatch final : public Oracle {
     torch::autograd::backward({loss});
     OracleStep step;
     step.loss = loss.item<double>();
-    double squares = 0;
+    const bool largest = optim::ParseNormKind(job_.optimizer.clip_norm) == optim::NormKind::infinity;
+    double squares = 0, maximum = 0;
     std::vector<at::Tensor> gradients;
     for (size_t p = 0; p < leaves.size(); ++p) {
       gradients.push_back(leaves[p].grad().defined() ? leaves[p].grad() : at::zeros_like(leaves[p]));
       if (job_.observer != nullptr) job_.observer->Gradient(binding.step, static_cast<int>(p), gradients.back());
-      const double norm = gradients.back().to(at::kDouble).norm().item<double>();
+      const at::Tensor wide = gradients.back().to(at::kDouble);
+      const double norm = wide.norm().item<double>();
       squares += norm * norm;
+      if (wide.numel() > 0) maximum = std::max(maximum, wide.abs().max().item<double>());
     }
-    step.norm = std::sqrt(squares);
+    // The sum of squares is not finite exactly when something in it is not; a maximum may pass over a NaN.
+    step.norm = !largest || !std::isfinite(squares) ? std::sqrt(squares) : maximum;
     step.clip_factor = optim::ClipFactor(step.norm, job_.optimizer.clip);
     ApplyUpdate(gradients, binding, step);
     return step;

@@ -123,10 +123,12 @@ TrainOutcome RunTrainLoop(const TrainLoop& loop, bool keep_state) {
     RankState state(job, schedule, rank);
     if (loop.resume != nullptr) {
       communicator.SetCurrent("reading the checkpoint");
+      const comm::HostWork work(communicator);
       LoadState(job, *loop.resume, state);
     }
     Executor executor(job, communicator, state);
     int64_t applied = loop.applied_updates;
+    int64_t saved = -1;  // the last step after which the state was saved
     Clock::time_point step_start = Clock::now();
     for (int64_t step = loop.first_step; step < loop.end_step; ++step) {
       const StepBinding binding = loop.bind(step, applied);
@@ -150,19 +152,8 @@ TrainOutcome RunTrainLoop(const TrainLoop& loop, bool keep_state) {
         outcome.last = report;
         outcome.steps = step + 1 - loop.first_step;
       }
-      if (loop.save_after && loop.save_after(step)) {
-        communicator.SetCurrent("saving a checkpoint");
-        const TensorSource model = ModelSource(job, schedule, communicator, state);
-        const TensorSource optimizer = OptimizerSource(job, schedule, communicator, state);
-        if (rank == 0) {
-          loop.save(report, model, optimizer);
-        } else {
-          Drain(model);
-          Drain(optimizer);
-        }
-        step_start = Clock::now();
-      }
       // Everybody follows rank 0. Only asked where it may say stop: a step that went wrong.
+      bool stop = false;
       if (!applied_now) {
         at::Tensor decision = at::empty({1}, at::kLong);
         if (rank == 0) decision.fill_(next == AfterStep::stop ? 1 : 0);
@@ -170,8 +161,26 @@ TrainOutcome RunTrainLoop(const TrainLoop& loop, bool keep_state) {
             .Broadcast(communicator.world(), {kBetweenSteps, (uint64_t{2} << 32) + static_cast<uint64_t>(step)}, 0,
                        decision)
             ->Wait();
-        if (decision.item<int64_t>() != 0) break;
+        stop = decision.item<int64_t>() != 0;
       }
+      if (stop) report.step = step - 1;  // the state is that of the step before
+      const bool due = stop ? loop.save_at_stop && step > loop.first_step && saved != step - 1
+                            : loop.save_after && loop.save_after(step);
+      if (due) {
+        communicator.SetCurrent("saving a checkpoint");
+        const TensorSource model = ModelSource(job, schedule, communicator, state);
+        const TensorSource optimizer = OptimizerSource(job, schedule, communicator, state);
+        if (rank == 0) {
+          const comm::HostWork work(communicator);
+          loop.save(report, model, optimizer);
+        } else {
+          Drain(model);
+          Drain(optimizer);
+        }
+        saved = step;
+        step_start = Clock::now();
+      }
+      if (stop) break;
     }
     if (keep_state) {
       const TensorSource model = ModelSource(job, schedule, communicator, state);

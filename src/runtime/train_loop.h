@@ -49,8 +49,10 @@ struct TrainLoop {
   // the caller's decision, and all ranks follow it.
   std::function<AfterStep(const StepReport&)> after_step;
   // After steps for which this is true (asked on every rank, must not depend on the rank), `save` is called on rank 0
-  // with sources whose fetch gathers tensors from the ranks that hold them, one at a time.
+  // with sources whose fetch gathers tensors from the ranks that hold them, one at a time. A step that ends the run by
+  // going wrong did not happen: it is never saved. With `save_at_stop` the state before it is, unless it was saved.
   std::function<bool(int64_t step)> save_after;
+  bool save_at_stop = false;
   std::function<void(const StepReport&, const checkpoint::TensorSource& model,
                      const checkpoint::TensorSource& optimizer)>
       save;

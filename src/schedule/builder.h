@@ -26,7 +26,7 @@ struct PipelineShape {
 };
 
 struct ComputeOp {
-  Kind kind = Kind::forward;  // forward, backward, backward_input or backward_weight
+  Kind kind = Kind::forward;  // forward, backward, backward_input, backward_weight; recompute in written orders
   int stage = 0;
   int micro_batch = 0;  // local: 0 .. M-1
   friend bool operator==(const ComputeOp&, const ComputeOp&) = default;
@@ -36,6 +36,7 @@ struct ComputeOp {
 class ComputeList {
  public:
   void Forward(int stage, int micro_batch) { ops_.push_back({Kind::forward, stage, micro_batch}); }
+  void Recompute(int stage, int micro_batch) { ops_.push_back({Kind::recompute, stage, micro_batch}); }
   void Backward(int stage, int micro_batch) { ops_.push_back({Kind::backward, stage, micro_batch}); }
   void BackwardInput(int stage, int micro_batch) { ops_.push_back({Kind::backward_input, stage, micro_batch}); }
   void BackwardWeight(int stage, int micro_batch) { ops_.push_back({Kind::backward_weight, stage, micro_batch}); }

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "schedule/passes/make_action.h"
+#include "schedule/passes/recompute.h"
 
 namespace penstock::schedule {
 namespace {
@@ -36,18 +38,47 @@ void RequireSameUses(const Schedule& written, const LowerSpec& spec) {
   }
 }
 
+// What a file with compute only cannot say, because the passes would not follow it.
+void RequireOnePipeline(const Schedule& written) {
+  if (!written.graph.is_chain())
+    throw UserError(
+        "the stages of the schedule file are no chain; with compute only they must be (leave the 'edge' lines out)");
+  if (written.route.placements.size() != 1 || !written.route.overrides.empty())
+    throw UserError(
+        "the schedule file has several placements, or overrides; with compute only it describes one pipeline with one "
+        "'placement'");
+  for (const auto& list : written.ranks)
+    for (const Action& action : list)
+      if (action != MakeCompute(action.key.kind, action.key.unit.stage, action.key.micro_batch))
+        throw UserError(
+            "'{}' of the schedule file says more than its stage and micro-batch; with compute only the passes would "
+            "not "
+            "follow it: leave it out, or write the whole step",
+            ToString(action));
+}
+
+bool Has(const Schedule& schedule, Kind kind) {
+  for (const auto& list : schedule.ranks)
+    for (const Action& action : list)
+      if (action.key.kind == kind) return true;
+  return false;
+}
+
+std::vector<bool> RecomputeOf(const Schedule& written) {
+  std::vector<bool> recompute;
+  for (const StageOptions& options : written.stage_options) recompute.push_back(options.recompute);
+  return recompute;
+}
+bool AnyRecompute(const Schedule& written) {
+  const std::vector<bool> recompute = RecomputeOf(written);
+  return std::count(recompute.begin(), recompute.end(), true) > 0;
+}
+
 }  // namespace
 
 Schedule CompleteSchedule(const Schedule& written, const LowerSpec& spec) {
-  bool compute_only = true, splits = false;
-  for (const auto& list : written.ranks) {
-    for (const Action& action : list) {
-      compute_only = compute_only && IsComputeKind(action.key.kind) && action.key.kind != Kind::recompute;
-      splits = splits || action.key.kind == Kind::backward_weight;
-    }
-  }
   Require("stages", written.num_stages(), int64_t{spec.pipeline} * spec.chunks);
-  if (!compute_only) {
+  if (!written.is_compute_only()) {
     Require("ranks", written.num_ranks(), int64_t{spec.data} * spec.pipeline);
     Require("micro-batches", written.num_micro_batches(), spec.micro_batches);
     Require("parameter units", static_cast<int64_t>(written.holders.units.size()),
@@ -58,6 +89,12 @@ Schedule CompleteSchedule(const Schedule& written, const LowerSpec& spec) {
     RequireNoEffect("parallel.route", !spec.placement.empty());
     return written;
   }
+  RequireOnePipeline(written);
+  if (written.holders.units.size() > static_cast<size_t>(written.num_stages())) {
+    Require("shared parameters", static_cast<int64_t>(written.holders.units.size()) - written.num_stages(),
+            static_cast<int64_t>(spec.shared_parameters.size()));
+    RequireSameUses(written, spec);
+  }
   RequireNoEffect("parallel.route", !spec.placement.empty());
   Require("ranks (a file with compute only describes one pipeline)", written.num_ranks(), spec.pipeline);
   Require("micro-batches per replica", written.num_micro_batches(), spec.micro_batches / spec.data);
@@ -65,7 +102,7 @@ Schedule CompleteSchedule(const Schedule& written, const LowerSpec& spec) {
 
   Builder builder;
   builder.name = written.name;
-  builder.splits_backward = splits;
+  builder.splits_backward = Has(written, Kind::backward_weight);
   builder.contract = written.contract;
   builder.placements = {spec.placement};
   builder.build = [&written](const PipelineShape&) {
@@ -77,6 +114,7 @@ Schedule CompleteSchedule(const Schedule& written, const LowerSpec& spec) {
         const int stage = action.key.unit.stage, m = action.key.micro_batch;
         ComputeList& list = order.positions[r];
         if (action.key.kind == Kind::forward) list.Forward(stage, m);
+        if (action.key.kind == Kind::recompute) list.Recompute(stage, m);
         if (action.key.kind == Kind::backward) list.Backward(stage, m);
         if (action.key.kind == Kind::backward_input) list.BackwardInput(stage, m);
         if (action.key.kind == Kind::backward_weight) list.BackwardWeight(stage, m);
@@ -84,7 +122,25 @@ Schedule CompleteSchedule(const Schedule& written, const LowerSpec& spec) {
     }
     return order;
   };
-  return Lower(builder, spec);
+  LowerSpec complete = spec;
+  if (AnyRecompute(written)) {
+    RequireNoEffect("parallel.recompute", std::count(spec.recompute.begin(), spec.recompute.end(), true) > 0);
+    complete.recompute = RecomputeOf(written);
+  }
+  return Lower(builder, complete);
+}
+
+VerifyReport VerifyWritten(const Schedule& written) {
+  if (!written.is_compute_only()) return Verify(written);
+  // The order of compute on its own first: the passes take it for granted.
+  Schedule whole = written;
+  LowerSpec spec;
+  if (AnyRecompute(written)) spec.recompute = RecomputeOf(written);
+  Recompute(whole, spec);
+  VerifyReport report = Verify(whole, {.expect_messages = false, .expect_updates = false});
+  if (!report.ok()) return report;
+  RunPasses(whole, spec);
+  return Verify(whole);
 }
 
 }  // namespace penstock::schedule

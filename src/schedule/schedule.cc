@@ -12,6 +12,12 @@ int64_t Schedule::num_actions() const {
   return n;
 }
 
+bool Schedule::is_compute_only() const {
+  return std::all_of(ranks.begin(), ranks.end(), [](const std::vector<Action>& list) {
+    return std::all_of(list.begin(), list.end(), [](const Action& a) { return IsComputeKind(a.key.kind); });
+  });
+}
+
 bool Schedule::HasRank(int32_t group, int rank) const {
   return std::binary_search(groups[group].begin(), groups[group].end(), rank);
 }

@@ -48,6 +48,8 @@ struct Schedule {
   int num_micro_batches() const { return route.num_micro_batches(); }
   const Action& at(ActionRef ref) const { return ranks[ref.rank][ref.index]; }
   int64_t num_actions() const;
+  // Forward, recompute and backward alone: what the passes make a step of.
+  bool is_compute_only() const;
   // Is the rank in this group? The group exists.
   bool HasRank(int32_t group, int rank) const;
   // Index of the group with exactly these ranks (ascending, unique), added when it is new.

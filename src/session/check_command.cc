@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "schedule/complete.h"
 #include "schedule/text.h"
-#include "schedule/verify.h"
 #include "session/plan.h"
 
 namespace penstock::session {
@@ -14,13 +14,6 @@ namespace {
 
 bool EndsWith(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
-bool ComputeOnly(const schedule::Schedule& schedule) {
-  for (const auto& list : schedule.ranks)
-    for (const schedule::Action& action : list)
-      if (!schedule::IsComputeKind(action.key.kind)) return false;
-  return true;
 }
 
 nlohmann::ordered_json MemoryJson(const cost::MemoryEstimate& memory) {
@@ -40,9 +33,9 @@ nlohmann::ordered_json MemoryJson(const cost::MemoryEstimate& memory) {
 }
 
 int Print(const schedule::Schedule& schedule, const schedule::VerifyReport& verdict, const std::string& explanation,
-          const cost::MemoryEstimate* memory, bool json, std::ostream& out) {
+          const cost::MemoryEstimate* memory, const std::string& refused, bool json, std::ostream& out) {
   const bool runs = verdict.transports[static_cast<size_t>(schedule::Transport::channelled)].completes;
-  const bool ok = verdict.ok() && runs;
+  const bool ok = verdict.ok() && runs && refused.empty();
   if (json) {
     nlohmann::ordered_json document = {{"ok", ok},
                                        {"ranks", schedule.num_ranks()},
@@ -55,6 +48,7 @@ int Print(const schedule::Schedule& schedule, const schedule::VerifyReport& verd
                                     {"rank", fault.where.rank},
                                     {"index", fault.where.index},
                                     {"message", fault.message}});
+    document["refused"] = refused;
     for (int t = 0; t < schedule::kTransportCount; ++t)
       document["transports"][std::string(schedule::kTransportNames[t])] = {
           {"completes", verdict.transports[t].completes}, {"cycle", verdict.transports[t].cycle}};
@@ -62,8 +56,21 @@ int Print(const schedule::Schedule& schedule, const schedule::VerifyReport& verd
     out << document.dump(2) << "\n";
   } else {
     out << explanation << (memory != nullptr ? DescribeMemory(*memory) : "") << verdict.ToString() << "\n";
+    if (!refused.empty()) out << "refused: " << refused << "\n";
   }
   return ok ? 0 : 2;
+}
+
+// Why `train` would not run a plan whose schedule has no fault; empty when it would.
+std::string WhyRefused(const Plan& plan, const Settings& settings) {
+  if (!plan.verdict.ok()) return "";
+  try {
+    RequireSound(plan);
+    RequireFits(plan, settings);
+  } catch (const UserError& refusal) {
+    return refusal.what();
+  }
+  return "";
 }
 
 }  // namespace
@@ -72,16 +79,14 @@ int RunCheck(const CheckOptions& options, std::ostream& out) {
   if (EndsWith(options.target, ".toml")) {
     const LoadedSettings settings(options.target, options.assignments);
     const Plan plan = MakePlan(settings);
-    return Print(plan.schedule, plan.verdict, plan.explanation, &plan.memory, options.json, out);
+    return Print(plan.schedule, plan.verdict, plan.explanation, &plan.memory, WhyRefused(plan, settings.values),
+                 options.json, out);
   }
   if (!options.assignments.empty())
     throw UserError("--set changes a configuration; '{}' is taken for a schedule file (configurations end in .toml)",
                     options.target);
   const schedule::Schedule schedule = schedule::ParseSchedule(ReadFile(options.target), options.target);
-  schedule::VerifyOptions verify;
-  if (ComputeOnly(schedule))
-    verify.expect_messages = verify.expect_updates = false;  // passes derive the rest when it is run
-  return Print(schedule, schedule::Verify(schedule, verify), "", nullptr, options.json, out);
+  return Print(schedule, schedule::VerifyWritten(schedule), "", nullptr, "", options.json, out);
 }
 
 int RunConfig(const ConfigOptions& options, std::ostream& out) {

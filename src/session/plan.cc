@@ -64,9 +64,14 @@ void RequireRunnable(const schedule::Schedule& s) {
     throw UnsoundSchedule(
         "the schedule '{}' declares staleness {} and equivalence '{}'; only synchronous, exact ones are run", s.name,
         s.contract.staleness, schedule::kEquivalenceNames[static_cast<size_t>(s.contract.equivalence)]);
+  if (!s.graph.is_chain())
+    throw UnsoundSchedule("the stages of the schedule '{}' are no chain; only chains are run", s.name);
   for (int rank = 0; rank < s.num_ranks(); ++rank) {
     bool checked = false;
     for (const schedule::Action& action : s.ranks[rank]) {
+      if (action.key.step != 0 || action.key.round != 0)
+        throw UnsoundSchedule("'{}' of rank {} in schedule '{}' is of another step or round; only those of one are run",
+                              schedule::ToString(action), rank, s.name);
       if (action.key.kind == schedule::Kind::check) checked = true;
       if (action.key.kind == schedule::Kind::update && (!checked || action.guard != 0))
         throw UnsoundSchedule(

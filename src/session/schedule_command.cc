@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "report/svg.h"
 #include "schedule/builder.h"
+#include "schedule/complete.h"
 #include "schedule/costs.h"
 #include "schedule/lower.h"
 #include "schedule/text.h"
@@ -128,23 +129,6 @@ std::string RouteOf(const Schedule& schedule) {
   return "custom";
 }
 
-bool OnlyCompute(const Schedule& schedule) {
-  for (const auto& list : schedule.ranks)
-    for (const schedule::Action& a : list)
-      if (!IsComputeKind(a.key.kind)) return false;
-  return true;
-}
-
-VerifyReport VerifyWhole(const Schedule& schedule) {
-  if (!OnlyCompute(schedule)) return Verify(schedule);
-  // The order of compute on its own first: the passes take it for granted.
-  VerifyReport report = Verify(schedule, {.expect_messages = false, .expect_updates = false});
-  if (!report.ok()) return report;
-  Schedule whole = schedule;
-  RunPasses(whole, LowerSpec{});
-  return Verify(whole);
-}
-
 // A number a script can use as it is: an integer where it is one.
 nlohmann::ordered_json Decimal(const Rational& value) {
   if (value.denominator() == 1) return value.numerator();
@@ -221,7 +205,7 @@ ScheduleAnswer AnswerSchedule(const ScheduleOptions& options) {
   }
   answer.route = RouteOf(answer.schedule);
   const UniformCosts costs = CostsOf(options, answer.chunks, answer.schedule.num_actions());
-  answer.verified = VerifyWhole(answer.schedule);
+  answer.verified = schedule::VerifyWritten(answer.schedule);
   if (!answer.verified.ok()) throw UserError("schedule '{}' is faulty\n{}", options.name, answer.verified.ToString());
   answer.replay = simulate::ReplayInOrder<Rational>(answer.schedule, schedule::UniformActionCosts(costs));
   return answer;

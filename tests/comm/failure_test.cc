@@ -159,6 +159,35 @@ TEST_P(Failure, DeadlineNamesWhoWaitsForWhatAndWhatThePeerDoes) {
   }
 }
 
+// Files take as long as they take: nobody is given up while a rank saves.
+TEST_P(Failure, HostWorkStopsTheClock) {
+  RunWithDeadline(2, 100, [](Communicator& comm) {
+    if (comm.rank() == 0) {
+      {
+        const HostWork work(comm);
+        std::this_thread::sleep_for(milliseconds(400));
+      }
+      std::this_thread::sleep_for(milliseconds(40));  // what remains counts from here
+      comm.Send(1, {0, 4}, {});
+    } else {
+      comm.Recv(0, {0, 4})->Wait();
+    }
+  });
+  // And it goes on afterwards.
+  const std::string message = MessageOf<PeerLost>([&] {
+    RunWithDeadline(2, 100, [](Communicator& comm) {
+      if (comm.rank() == 0) {
+        { const HostWork work(comm); }
+        std::this_thread::sleep_for(milliseconds(600));
+        comm.Send(1, {0, 4}, {});
+      } else {
+        comm.Recv(0, {0, 4})->Wait();
+      }
+    });
+  });
+  EXPECT_TRUE(Contains(message, "no answer within"));
+}
+
 // Cases C1 and C6: the same things in another order are reported with both orders, on both ranks.
 TEST_P(Failure, MessagesInAnotherOrder) {
   for (const bool send_first : {true, false}) {

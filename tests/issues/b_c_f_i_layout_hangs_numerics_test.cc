@@ -105,6 +105,18 @@ TEST(IssueF2, NonFiniteStopsAllRanksBeforeTheUpdate) {
     const auto run = session::Prepare(*settings, samples);
     run->job.loss_fault = [](int64_t step, int m, double loss) { return step == 2 && m == 1 ? std::nan("") : loss; };
     runtime::TrainLoop loop = session::MakeLoop(*settings, *run);
+    // Due after the step that goes wrong: what is saved is the state before it, and says so.
+    loop.save_after = [](int64_t step) { return step == 2; };
+    loop.save_at_stop = true;
+    checkpoint::NamedTensors saved;
+    std::vector<std::pair<int64_t, int64_t>> saves;
+    loop.save = [&](const runtime::StepReport& report, const checkpoint::TensorSource& model,
+                    const checkpoint::TensorSource& optimizer) {
+      saves.push_back({report.step, report.applied_updates});
+      for (size_t i = 0; i < model.specs.size(); ++i)
+        saved[model.specs[i].name] = model.fetch(static_cast<int>(i)).clone();
+      for (size_t i = 0; i < optimizer.specs.size(); ++i) optimizer.fetch(static_cast<int>(i));
+    };
     std::string fault;
     int applied = 0;
     loop.after_step = [&](const runtime::StepReport& report) {
@@ -118,6 +130,8 @@ TEST(IssueF2, NonFiniteStopsAllRanksBeforeTheUpdate) {
     EXPECT_NE(fault.find("micro-batch 1"), std::string::npos) << fault;
     EXPECT_EQ(checkpoint::Compare(two_steps.parameters, outcome.parameters).verdict, checkpoint::Verdict::equal);
     EXPECT_EQ(checkpoint::Compare(two_steps.optimizer, outcome.optimizer).verdict, checkpoint::Verdict::equal);
+    EXPECT_EQ(saves, (std::vector<std::pair<int64_t, int64_t>>{{1, 2}}));
+    EXPECT_EQ(checkpoint::Compare(two_steps.parameters, saved).verdict, checkpoint::Verdict::equal);
   }
 }
 

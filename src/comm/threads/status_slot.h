@@ -20,6 +20,8 @@ class StatusSlot {
   void Set(std::string_view action);
   void SetFinished() { finished_.store(true, std::memory_order_release); }
   bool finished() const { return finished_.load(std::memory_order_acquire); }
+  void SetHostWork(bool now) { host_work_.store(now, std::memory_order_release); }
+  bool host_work() const { return host_work_.load(std::memory_order_acquire); }
   RankStatus Get() const;
 
  private:
@@ -31,6 +33,7 @@ class StatusSlot {
   std::atomic<uint64_t> written_{0};  // texts so far; the last one is in texts_[written_ % 2]
   std::array<Text, 2> texts_;
   std::atomic<bool> finished_{false};
+  std::atomic<bool> host_work_{false};
 };
 
 }  // namespace penstock::comm

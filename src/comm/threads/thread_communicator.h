@@ -42,6 +42,7 @@ class ThreadCommunicator final : public Communicator {
   bool Poll() override;
 
   void SetCurrent(std::string_view action) override { world_->status(rank_).Set(action); }
+  void SetHostWork(bool now) override { world_->SetHostWork(rank_, now); }
   RankStatus StatusOf(int rank) const override;
   void SetTagNamer(TagNamer namer) override;
 

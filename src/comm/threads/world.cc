@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
@@ -106,7 +107,7 @@ void World::Wait(int rank, const Condition& condition, Clock::time_point since) 
     if (condition.Ready()) return;
     Pause();
   }
-  const auto deadline = since + options_.deadline;
+  auto deadline = since + options_.deadline;
   Rank& self = *ranks_[rank];
   int lost = -1;
   {
@@ -124,6 +125,11 @@ void World::Wait(int rank, const Condition& condition, Clock::time_point since) 
       }
       if (late) break;
       late = self.wake.wait_until(lock, deadline) == std::cv_status::timeout && Clock::now() >= deadline;
+      if (!late) continue;
+      const auto extended = LastHostWork() + options_.deadline;
+      if (extended <= Clock::now()) continue;
+      late = false;
+      deadline = extended;
     }
   }
   check_failure();
@@ -135,6 +141,18 @@ void World::Wait(int rank, const Condition& condition, Clock::time_point since) 
   FailWith(rank, PeerLost(missing, fmt::format("rank {} waits for {} ({}); no answer within {:.1f} s", rank,
                                                missing >= 0 ? DescribeRank(missing) : std::string("another rank"),
                                                condition.Describe(), Seconds(Clock::now() - since))));
+}
+
+void World::SetHostWork(int rank, bool now) {
+  // The time first: a waiter that no longer sees the flag sees when it went.
+  if (!now) host_work_ended_.store(Clock::now().time_since_epoch().count(), std::memory_order_release);
+  status(rank).SetHostWork(now);
+}
+
+Clock::time_point World::LastHostWork() const {
+  if (std::any_of(ranks_.begin(), ranks_.end(), [](const auto& rank) { return rank->status.host_work(); }))
+    return Clock::now();
+  return Clock::time_point(Clock::duration(host_work_ended_.load(std::memory_order_acquire)));
 }
 
 void World::Notify(int rank) {

@@ -74,6 +74,7 @@ class World {
   // ---- ranks ----
   StatusSlot& status(int rank) { return ranks_[rank]->status; }
   const StatusSlot& status(int rank) const { return ranks_[rank]->status; }
+  void SetHostWork(int rank, bool now);
   // "rank 1, which is at 'forward s3 m2' since 4.2 s".
   std::string DescribeRank(int rank) const;
   void Finish(int rank);
@@ -95,6 +96,8 @@ class World {
     StatusSlot status;
   };
   std::string StuckReport() const;
+  // When some rank was last in host work: now while one is.
+  std::chrono::steady_clock::time_point LastHostWork() const;
 
   const ThreadWorldOptions options_;
   const int spins_;
@@ -109,6 +112,8 @@ class World {
   std::exception_ptr first_;
   int first_rank_ = -1;
   std::string first_text_;
+
+  std::atomic<std::chrono::steady_clock::rep> host_work_ended_{0};  // ticks of the clock; 0: there was none
 
   std::mutex finished_mutex_;
   std::condition_variable finished_wake_;

@@ -103,8 +103,14 @@ std::string ComputationOf(const LoadedSettings& settings) {
 
 std::string FirstDifference(const std::string& here, const std::string& there) {
   const auto a = nlohmann::ordered_json::parse(here);
-  const auto b = nlohmann::ordered_json::parse(there, nullptr, /*allow_exceptions=*/false);
-  if (!b.is_object()) return "its record of the configuration cannot be read";
+  // The record is a flat object. Deeper ones are damage, and writing them back would be recursive.
+  bool flat = true;
+  const auto bounded = [&flat](int depth, nlohmann::ordered_json::parse_event_t, nlohmann::ordered_json&) {
+    flat = flat && depth < 4;
+    return flat;
+  };
+  const auto b = nlohmann::ordered_json::parse(there, bounded, /*allow_exceptions=*/false);
+  if (!flat || !b.is_object()) return "its record of the configuration cannot be read";
   for (const auto& [key, value] : a.items()) {
     if (key == "train.steps") continue;
     const auto other = b.find(key);

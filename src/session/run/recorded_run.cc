@@ -27,7 +27,8 @@ Hash128 HashOf(const at::Tensor& tensor) {
 
 class Recorder final : public runtime::Observer {
  public:
-  Recorder(RecordedRun& run, RecordRounding rounding) : run_(run), rounding_(rounding == RecordRounding::yes) {}
+  Recorder(const model::ModelSpec& spec, RecordedRun& run, RecordRounding rounding)
+      : spec_(spec), run_(run), rounding_(rounding == RecordRounding::yes) {}
   void Leaf(int64_t step, int micro_batch, int layer, int parameter, const at::Tensor& gradient) override {
     const Hash128 hash = HashOf(gradient);
     const std::lock_guard lock(mutex_);
@@ -51,16 +52,16 @@ class Recorder final : public runtime::Observer {
     if (!updated_.insert({step, parameter}).second) return;  // by another holder
     if (steps_.insert(step).second) run_.learning_rates += input.learning_rate;
     const double largest = largest_.at({step, parameter}) * input.gradient_scale;
-    if (std::isfinite(largest)) run_.largest_gradient = std::max(run_.largest_gradient, largest);
-    AddSensitivity(parameter, input, state);
+    RecordedRun::Rounding& rounding = run_.rounding.at(spec_.parameters[parameter].name);
+    if (std::isfinite(largest)) rounding.largest_gradient = std::max(rounding.largest_gradient, largest);
+    AddSensitivity(input, state, rounding.sensitivity);
   }
 
  private:
-  void AddSensitivity(int parameter, const optim::UpdateInput& input, const optim::OptimizerState& state) {
+  void AddSensitivity(const optim::UpdateInput& input, const optim::OptimizerState& state, at::Tensor& sum) {
     const optim::Optimizer& optimizer = Registry<optim::Optimizer>::Find(run_.optimizer_config.name);
     std::vector<at::Tensor> states;
     for (int i = 0; i < state.size(); ++i) states.push_back(state.tensor(i).to(at::kDouble));
-    at::Tensor& sum = run_.sensitivities[parameter];
     double* to = sum.mutable_data_ptr<double>();
     for (int64_t k = 0; k < sum.numel(); ++k) {
       std::array<double, optim::kMaxOptimizerStates> values{};
@@ -69,6 +70,7 @@ class Recorder final : public runtime::Observer {
     }
   }
 
+  const model::ModelSpec& spec_;
   RecordedRun& run_;
   const bool rounding_;
   std::map<GradientKey, double> largest_;
@@ -136,7 +138,7 @@ void SetComputation(const runtime::Job& job, RecordedRun& recorded) {
   recorded.precision = job.precision;
   recorded.optimizer_config = job.optimizer;
   for (const model::ParameterSpec& parameter : job.spec.parameters)
-    recorded.sensitivities.push_back(at::zeros({parameter.numel()}, at::kDouble));
+    recorded.rounding[parameter.name].sensitivity = at::zeros({parameter.numel()}, at::kDouble);
 }
 
 // The relative error that a gradient may have: that of the products' operands, whatever the parameters are kept in.
@@ -158,7 +160,7 @@ RecordedRun RecordRun(const LoadedSettings& settings, PreparedRun& run, std::str
   RecordedRun recorded;
   recorded.title = std::move(title);
   SetComputation(run.job, recorded);
-  Recorder recorder(recorded, rounding);
+  Recorder recorder(run.job.spec, recorded, rounding);
   const ObserverScope scope(run.job, recorder);
   runtime::TrainLoop loop = MakeLoop(settings, run);
   loop.after_step = [&](const runtime::StepReport& step) {
@@ -177,7 +179,7 @@ RecordedRun RecordOracle(const LoadedSettings& settings, PreparedRun& run, Oracl
   RecordedRun recorded;
   recorded.title = kind == OracleKind::plain ? "plain single-rank loop" : "plain backward on the whole batch";
   SetComputation(run.job, recorded);
-  Recorder recorder(recorded, RecordRounding::yes);
+  Recorder recorder(run.job.spec, recorded, RecordRounding::yes);
   const ObserverScope scope(run.job, recorder);
   // On a rank thread, so that thread counts and floating-point state are those of a rank.
   comm::ThreadWorldOptions world;
@@ -207,7 +209,7 @@ RecordedRun RecordOracle(const LoadedSettings& settings, PreparedRun& run, Oracl
 RunComparison CompareRuns(const model::ModelSpec& spec, const RecordedRun& a, const RecordedRun& b, bool bits_promised,
                           const checkpoint::RoundingBounds& bounds) {
   RunComparison result;
-  const RoundingAllowance allowance(spec, a, b, BoundOf(a.precision, bounds));
+  const RoundingAllowance allowance(a, b, BoundOf(a.precision, bounds), bounds);
   result.tensors = checkpoint::Compare(a.parameters, b.parameters,
                                        [&](const std::string& name) { return allowance.ForParameter(name); });
   const checkpoint::Comparison states =

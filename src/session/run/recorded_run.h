@@ -41,9 +41,12 @@ struct RecordedRun {
   std::map<LeafKey, Hash128> leaves;  // empty for oracles that have none
   std::map<GradientKey, Hash128> gradients;
   // What rounding of gradients can do (rounding.h), over the updates; zeros when it was not recorded.
-  double largest_gradient = 0;              // magnitude of any element, after clipping
-  double learning_rates = 0;                // summed
-  std::vector<at::Tensor> sensitivities{};  // [parameter] learning rate times sensitivity, summed; flat, fp64
+  struct Rounding {
+    double largest_gradient = 0;  // magnitude of any element, after clipping
+    at::Tensor sensitivity;       // learning rate times sensitivity, summed; flat, fp64
+  };
+  std::map<std::string, Rounding> rounding;  // by parameter
+  double learning_rates = 0;                 // summed
 };
 
 enum class RecordRounding { yes, no };  // no: when the other side of a comparison has it (a quarter faster)

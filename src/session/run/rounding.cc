@@ -12,36 +12,47 @@ std::string KindOf(const std::string& state_name) { return state_name.substr(0, 
 
 }  // namespace
 
-RoundingAllowance::RoundingAllowance(const model::ModelSpec& spec, const RecordedRun& a, const RecordedRun& b,
-                                     double bound)
-    : a_(a), b_(b), bound_(bound) {
-  gradient_error_ = bound_ * std::max(a.largest_gradient, b.largest_gradient);
+RoundingAllowance::RoundingAllowance(const RecordedRun& a, const RecordedRun& b, double bound,
+                                     const checkpoint::RoundingBounds& bounds)
+    : a_(a), b_(b), bound_(bound), bounds_(bounds) {
+  double largest_of_all = 0;
+  for (const RecordedRun* run : {&a, &b})
+    for (const auto& [name, rounding] : run->rounding) {
+      gradient_error_[name] = std::max(gradient_error_[name], rounding.largest_gradient);
+      largest_of_all = std::max(largest_of_all, rounding.largest_gradient);
+    }
+  for (auto& [name, error] : gradient_error_) error = bound * std::max(error, bound * largest_of_all);
   largest_movement_ = std::max(a.learning_rates, b.learning_rates) *
                       Registry<optim::Optimizer>::Find(a.optimizer_config.name).largest_step;
-  for (size_t p = 0; p < spec.parameters.size(); ++p) index_[spec.parameters[p].name] = static_cast<int>(p);
   for (const RecordedRun* run : {&a, &b})
     for (const auto& [name, state] : run->optimizer) {
-      if (state.numel() == 0) continue;
-      const double largest = state.abs().max().item<double>();
-      double& scale = state_scale_[KindOf(name)];
-      if (std::isfinite(largest)) scale = std::max(scale, largest);
+      const double largest = state.numel() == 0 ? 0.0 : state.abs().max().item<double>();
+      if (!std::isfinite(largest)) continue;
+      for (const std::string& key : {name, KindOf(name)}) largest_state_[key] = std::max(largest_state_[key], largest);
     }
 }
 
 checkpoint::RoundingBounds RoundingAllowance::ForParameter(const std::string& name) const {
-  const int p = index_.at(name);
-  const double* in_a = a_.sensitivities[p].const_data_ptr<double>();
-  const double* in_b = b_.sensitivities[p].const_data_ptr<double>();
-  return {.fp64 = bound_, .fp32 = bound_, .half = bound_, .allowance = [this, in_a, in_b](int64_t element) {
-            return std::min(gradient_error_ * std::max(in_a[element], in_b[element]), largest_movement_);
-          }};
+  checkpoint::RoundingBounds bounds = bounds_;
+  const auto in_a = a_.rounding.find(name), in_b = b_.rounding.find(name);
+  if (in_a == a_.rounding.end() || in_b == b_.rounding.end()) return bounds;  // a fault, whatever its values
+  const at::Tensor &x = in_a->second.sensitivity, &y = in_b->second.sensitivity;
+  if (x.numel() != y.numel()) return bounds;
+  bounds.allowance = [this, error = gradient_error_.at(name), x = x.const_data_ptr<double>(),
+                      y = y.const_data_ptr<double>()](int64_t element) {
+    return std::min(error * std::max(x[element], y[element]), largest_movement_);
+  };
+  return bounds;
 }
 
 checkpoint::RoundingBounds RoundingAllowance::ForState(const std::string& name) const {
-  const auto scale = state_scale_.find(KindOf(name));
+  const auto own = largest_state_.find(name), kind = largest_state_.find(KindOf(name));
+  checkpoint::RoundingBounds bounds = bounds_;
+  if (own == largest_state_.end()) return bounds;
   // Twice: a state may be quadratic in the gradients.
-  const double allowed = scale == state_scale_.end() ? 0.0 : 2 * bound_ * scale->second;
-  return {.fp64 = bound_, .fp32 = bound_, .half = bound_, .allowance = [allowed](int64_t) { return allowed; }};
+  const double allowed = 2 * bound_ * std::max(own->second, bound_ * kind->second);
+  bounds.allowance = [allowed](int64_t) { return allowed; };
+  return bounds;
 }
 
 }  // namespace penstock::session

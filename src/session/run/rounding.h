@@ -1,10 +1,11 @@
 // src/session/run/rounding.h
 //
 // How far two runs may be apart when their gradients agree to rounding. A sum of gradients is exact to `bound` times
-// the largest gradient of the run, whatever the size of the element: where contributions cancel, nothing but rounding
-// is left (the key bias of attention, whose gradient is zero in exact arithmetic). What that does to a parameter is the
-// optimizer's to say, update by update (optim::Optimizer::sensitivity); states are held against the largest magnitude
-// among all tensors of their kind.
+// the largest gradient of its tensor, whatever the size of the element: where contributions cancel, nothing but
+// rounding is left (the key bias of attention, whose gradient is zero in exact arithmetic). A tensor that is small as a
+// whole may be nothing else, so no tensor counts as smaller than `bound` times the largest gradient of the run. What
+// that does to a parameter is the optimizer's to say, update by update (optim::Optimizer::sensitivity); states are held
+// against their own largest magnitude in the same way.
 #pragma once
 
 #include <map>
@@ -17,8 +18,9 @@ namespace penstock::session {
 
 class RoundingAllowance {
  public:
-  // `bound`: relative error of a gradient, by the precision of the run. Everything must outlive it.
-  RoundingAllowance(const model::ModelSpec& spec, const RecordedRun& a, const RecordedRun& b, double bound);
+  // `bound`: relative error of a gradient, by the precision of the run. `bounds`: of the comparison itself, to which
+  // this adds. Everything must outlive it.
+  RoundingAllowance(const RecordedRun& a, const RecordedRun& b, double bound, const checkpoint::RoundingBounds& bounds);
 
   checkpoint::RoundingBounds ForParameter(const std::string& name) const;
   checkpoint::RoundingBounds ForState(const std::string& name) const;  // "<optimizer>.<state>/<parameter>"
@@ -26,11 +28,11 @@ class RoundingAllowance {
  private:
   const RecordedRun& a_;
   const RecordedRun& b_;
-  double bound_;
-  double gradient_error_ = 0;
-  double largest_movement_ = 0;                // of a parameter element, over all updates
-  std::map<std::string, int> index_;           // of a parameter
-  std::map<std::string, double> state_scale_;  // "<optimizer>.<state>" -> largest magnitude
+  const double bound_;
+  const checkpoint::RoundingBounds bounds_;
+  std::map<std::string, double> gradient_error_;  // by parameter
+  double largest_movement_ = 0;                   // of a parameter element, over all updates
+  std::map<std::string, double> largest_state_;   // by name; and by "<optimizer>.<state>": of all parameters
 };
 
 }  // namespace penstock::session

@@ -126,6 +126,9 @@ void OpenRunDirectory(RunDirectory& directory, const LoadedSettings& settings) {
   const bool move_aside =
       HasContent(directory.path) && (settings.values.run.overwrite || !WhyForeign(settings, directory.path).empty());
   if (move_aside) {
+    // Not while another training writes there: its next save would go by name, into the new run.
+    std::shared_ptr<void> other;
+    if (fs::exists(directory.path + "/lock")) other = LockDirectory(directory.path);
     const std::string aside = FreeName(directory.path);
     FileSystem::Real().Rename(directory.path, aside, /*overwrite=*/false);
     directory.notes.push_back(fmt::format("the former run is now '{}'", aside));

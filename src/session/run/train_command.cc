@@ -152,6 +152,7 @@ class TrainRun {
       return (s().checkpoint.every > 0 && (step + 1) % s().checkpoint.every == 0) ||
              (s().checkpoint.at_end && step + 1 == loop.end_step);
     };
+    loop.save_at_stop = s().checkpoint.every > 0 || s().checkpoint.at_end;
     loop.save = [&](const runtime::StepReport& step, const checkpoint::TensorSource& model,
                     const checkpoint::TensorSource& optimizer) {
       checkpoint_ = checkpoint::SaveCheckpoint(directory_.checkpoints(), StateAfter(step), model, optimizer,
@@ -203,12 +204,18 @@ class TrainRun {
     const auto data = state.extra.find("data.fingerprint");
     if (data == state.extra.end())
       throw UserError("'{}' does not say which data it was trained on", directory_.checkpoint);
-    if (s().checkpoint.resume == "auto" && data->second != run_->batches->dataset().Fingerprint())
+    const bool own = directory_.start_checkpoint.empty();  // of this run, not one that it starts from
+    if (own && data->second != run_->batches->dataset().Fingerprint())
       throw UserError(
           "the data is not what '{}' was trained on (contents or [data] changed); restore it, or choose another "
           "run.dir and "
           "start from the checkpoint with checkpoint.resume",
           directory_.checkpoint);
+    const auto computation = state.extra.find("session.computation");
+    if (own && computation != state.extra.end())
+      if (const std::string other = FirstDifference(ComputationOf(settings_), computation->second); !other.empty())
+        throw UserError("'{}' is of another run: {}; move it away, or choose another run.dir", directory_.checkpoint,
+                        other);
     const std::string now = runtime::DescribeEnvironment(static_cast<int>(s().runtime.intra_op_threads)).Fingerprint();
     if (now == state.environment) return;
     const std::string text = fmt::format("the checkpoint was written with {}; this is {}", state.environment, now);
