@@ -30,7 +30,7 @@ run: build/penstock  ## train the demo GPT on real text with a pipeline, two thr
 test: build  ## every test but the long ones
 	@$(ctest) --build build --preset release
 
-test-long: build  ## fuzzing, kill and resume, the full comparison
+test-long: build  ## fuzzing, closed forms of large shapes
 	@$(ctest) --build build --preset long
 
 plan-test:  ## build and test the planning half without libtorch

@@ -2,11 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <limits>
 #include <numeric>
 #include <sstream>
+#include <thread>
 
 #include "base/error.h"
 #include "issues/tiny.h"
@@ -92,6 +94,48 @@ TEST(IssueC8, WarmUpIsAsFastAsTheDependenciesAllow) {
   }
   EXPECT_EQ(end_of_first, Rational(1));
   EXPECT_EQ(start_of_second, Rational(5, 4)) << "after F0 of rank 0 and the hop, not after its F1";
+}
+
+// The same as measured: rank 1 works on micro-batch 0 while rank 0, whose next micro-batch takes long, is at it.
+TEST(IssueC8, TheNextRankStartsWhileThisOneGoesOn) {
+  const auto settings = tiny::Settings({"parallel.pipeline=2", "train.micro_batch=1"});
+  const auto run = session::Prepare(*settings, tiny::EqualSamples());
+  runtime::TrainLoop loop = session::MakeLoop(*settings, *run);
+  loop.timeline_count = 2;
+  loop.bind = [bind = loop.bind](int64_t step, int64_t applied) {
+    runtime::StepBinding binding = bind(step, applied);
+    binding.materialize = [materialize = binding.materialize](int m) {
+      if (m == 1) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      return materialize(m);
+    };
+    return binding;
+  };
+  const runtime::TrainOutcome outcome = runtime::RunTrainLoop(loop);
+  const auto forward = [&](int rank, int m) {
+    for (const schedule::Event& event : outcome.timeline.events)
+      if (event.step == 1 && event.rank == rank && event.action.key.kind == schedule::Kind::forward &&
+          event.action.key.micro_batch == m)
+        return event;
+    throw InternalError("no such event");
+  };
+  EXPECT_GT(forward(0, 1).end - forward(0, 1).start, 0.3);
+  EXPECT_LT(forward(1, 0).end, forward(0, 1).end) << "F0 of rank 1 waited for F1 of rank 0";
+}
+
+// pytorch/torchtitan PR 1186: interleaved zero bubble hangs on four ranks with two chunks each. It ends, with the bits
+// of the reference. What the verifier says of it: plan/c_schedules_and_hangs_test.cc.
+TEST(IssueC3, InterleavedZeroBubbleOnFourRanksEqualsTheReference) {
+  const auto samples = tiny::EqualSamples();
+  const std::vector<std::string> computation = {"model.layers=6", "train.micro_batch=1"};
+  const session::RecordedRun reference = tiny::Reference(computation, samples);
+  for (const std::vector<std::string>& layout : std::vector<std::vector<std::string>>{
+           {"parallel.schedule='zb-v'"},
+           {"parallel.schedule='interleaved-1f1b'"},
+           {"parallel.schedule='interleaved-1f1b'", "parallel.split_backward='always'"}})
+    tiny::ExpectEqualBits(
+        reference,
+        tiny::RunLayout(tiny::With(tiny::With(computation, {"parallel.pipeline=4", "parallel.chunks=2"}), layout),
+                        samples));
 }
 
 // pytorch/torchtitan PR 4226: a NaN was found after the update, and only on logging steps. All ranks, also those

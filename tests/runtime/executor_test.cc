@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
 
 #include "base/error.h"
 #include "checkpoint/compare.h"
@@ -69,7 +72,7 @@ TEST(Executor, TimelineCoversEveryAction) {
     EXPECT_LE(event.waited, event.end - event.start + 1e-9);
     EXPECT_EQ(event.action, small->schedule.at({event.rank, event.index}));
   }
-  // F0 of rank 1 works only after F0 of rank 0 has ended, and does not wait for F1 (case C8).
+  // F0 of rank 1 works only after F0 of rank 0 has begun to.
   const auto find = [&](int rank, int micro_batch) {
     for (const schedule::Event& event : outcome.timeline.events)
       if (event.rank == rank && event.action.key.kind == schedule::Kind::forward &&
@@ -79,6 +82,22 @@ TEST(Executor, TimelineCoversEveryAction) {
   };
   EXPECT_GE(find(1, 0).start + find(1, 0).waited, find(0, 0).start + find(0, 0).waited);
 }
+
+// Makes the updates of some parameters take long.
+class SlowUpdates final : public Observer {
+ public:
+  explicit SlowUpdates(std::vector<int> parameters) : parameters_(std::move(parameters)) {}
+  void Leaf(int64_t, int, int, int, const at::Tensor&) override {}
+  void Gradient(int64_t, int parameter, const at::Tensor&) override {
+    if (std::find(parameters_.begin(), parameters_.end(), parameter) != parameters_.end())
+      std::this_thread::sleep_for(std::chrono::milliseconds(kMilliseconds));
+  }
+  void Updated(int64_t, int, const optim::UpdateInput&, const optim::OptimizerState&) override {}
+  static constexpr int kMilliseconds = 50;
+
+ private:
+  const std::vector<int> parameters_;
+};
 
 // An explicit edge between two ranks: update of unit 1 on rank 1 waits for the update of unit 0 on rank 0.
 TEST(Executor, EdgesBetweenRanks) {
@@ -92,18 +111,25 @@ TEST(Executor, EdgesBetweenRanks) {
   s.edges.push_back({0, find(0)});
   s.ranks[1][find(1)].extra_edges = {0, 1};
   ASSERT_TRUE(schedule::Verify(s).ok()) << schedule::Verify(s).ToString();
+  SlowUpdates slow({small->job.units[0].parameters.front()});
+  small->job.observer = &slow;
   TrainLoop loop = small->Loop(2);
   loop.timeline_count = 2;
   const TrainOutcome outcome = RunTrainLoop(loop, true);
+  small->job.observer = nullptr;
   ExpectPlain(*small, outcome, 2);
-  double updated = 0, started = 0;
-  for (const schedule::Event& event : outcome.timeline.events) {
-    if (event.step != 1) continue;
-    if (event.rank == 0 && event.index == find(0)) updated = event.end;
-    if (event.rank == 1 && event.index == find(1)) started = event.start + event.waited;
+  int seen = 0;
+  for (int step = 0; step < 2; ++step) {
+    double updating = 0, started = 0;
+    for (const schedule::Event& event : outcome.timeline.events) {
+      if (event.step != step) continue;
+      if (event.rank == 0 && event.index == find(0)) updating = event.start + event.waited;
+      if (event.rank == 1 && event.index == find(1)) started = event.start + event.waited;
+    }
+    EXPECT_GE(started, updating + 1e-3 * SlowUpdates::kMilliseconds);
+    seen += updating > 0;
   }
-  EXPECT_GT(updated, 0);
-  EXPECT_GE(started, 0);
+  EXPECT_EQ(seen, 2);
 }
 
 // A rank that fails ends the run on all ranks with its own words.
