@@ -149,21 +149,25 @@ const std::vector<Pass>& Passes() {
        [](const LowerSpec& spec) { return std::count(spec.recompute.begin(), spec.recompute.end(), true) > 0; },
        Recompute},
       {"communication", "boundary tensors between ranks", [](const LowerSpec& spec) { return spec.communication; },
-       InsertCommunication},
+       InsertCommunication, /*gives_messages=*/true},
       {"reduce", "gradients over their holders, then over the uses of shared parameters",
        [](const LowerSpec& spec) { return spec.reduce; }, ReduceGradients},
       {"check", "norms, gathered statistics and the verdict before the update",
        [](const LowerSpec& spec) { return spec.check; }, InsertChecks},
       {"update", "optimizer step of every held parameter unit", [](const LowerSpec& spec) { return spec.update; },
-       InsertUpdates},
+       InsertUpdates, /*gives_messages=*/false, /*gives_updates=*/true},
   };
   return passes;
 }
 
 VerifyOptions VerifyOptionsAfter(const Pass& pass, const LowerSpec& spec) {
   VerifyOptions options;
-  options.expect_messages = spec.communication && pass.name != "split_backward" && pass.name != "recompute";
-  options.expect_updates = pass.name == "update";
+  options.expect_messages = options.expect_updates = false;
+  for (const Pass& p : Passes()) {
+    options.expect_messages = options.expect_messages || (p.gives_messages && p.enabled(spec));
+    options.expect_updates = options.expect_updates || (p.gives_updates && p.enabled(spec));
+    if (p.name == pass.name) break;
+  }
   return options;
 }
 

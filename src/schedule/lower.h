@@ -47,11 +47,14 @@ struct Pass {
   std::string summary;
   std::function<bool(const LowerSpec&)> enabled;
   std::function<void(Schedule&, const LowerSpec&)> run;
+  // What a schedule has from this pass on, so that the verifier expects it.
+  bool gives_messages = false;
+  bool gives_updates = false;
 };
 // In order: split_backward, recompute, communication, reduce, check, update. One file each in passes/.
 const std::vector<Pass>& Passes();
 
-// What can be expected of a schedule after `pass`: messages once communication ran, updates at the end.
+// What can be expected of a schedule after `pass`: what it and the enabled ones before it give.
 VerifyOptions VerifyOptionsAfter(const Pass& pass, const LowerSpec& spec);
 
 // Every enabled pass, in order, on a schedule of compute alone (built, or read from a file). `after_pass` (may be
