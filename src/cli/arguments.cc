@@ -32,9 +32,15 @@ void Arguments::Option(const std::string& names, std::string* value, const std::
   if (!value->empty()) option->capture_default_str();
 }
 
-void Arguments::Option(const std::string& names, std::vector<std::string>* values, const std::string& help) {
-  // One value each time: a list would swallow the positional arguments that follow.
-  app_.add_option(names, *values, help + " (may be repeated)")->expected(1)->take_all();
+void Arguments::Assignments(const std::string& name, std::vector<std::string>* values, const std::string& help) {
+  const auto check = [name](const std::string& word) {
+    if (word.find('=') != std::string::npos) return std::string();
+    return fmt::format("'{}' after {} is no section.key=value; paths stand before {}", word, name, name);
+  };
+  app_.add_option(name, *values, help + " (several, or repeated)")
+      ->type_name("KEY=VALUE")
+      ->take_all()
+      ->check(CLI::Validator(check, ""));
 }
 
 void Arguments::Option(const std::string& names, std::optional<int>* value, const std::string& help) {

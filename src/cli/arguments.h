@@ -31,7 +31,9 @@ class Arguments {
   void Positional(const std::string& name, std::string* value, const std::string& help, bool required = false);
   // Names: "--a", or several as "--a,--b". The default is shown in the help unless it is empty.
   void Option(const std::string& names, std::string* value, const std::string& help);
-  void Option(const std::string& names, std::vector<std::string>* values, const std::string& help);  // repeatable
+  // KEY=VALUE words, several at once or repeated. A word without '=' is refused: it is a path that was meant to stand
+  // before the option.
+  void Assignments(const std::string& name, std::vector<std::string>* values, const std::string& help);
   void Option(const std::string& names, std::optional<int>* value, const std::string& help);
   void Option(const std::string& names, int64_t* value, const std::string& help);
   void Option(const std::string& names, double* value, const std::string& help);

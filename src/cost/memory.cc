@@ -139,7 +139,8 @@ class Replay {
       bytes.saved = model::SavedBytes(layer, q_.samples, q_.length, q_.precision);
       bytes.stash = StashBytes(q_.spec, l, q_.samples, q_.length, q_.precision);
       bytes.workspace = WorkspaceBytes(q_.spec, l, q_.samples, q_.length, q_.precision);
-      bytes.weight_workspace = RoundedBytes(2 * q_.samples * q_.length * matrices.widest, q_.precision);
+      if (Deferrable(layer))  // others have no weight half: the table of the embedding is no operand
+        bytes.weight_workspace = RoundedBytes(2 * q_.samples * q_.length * matrices.widest, q_.precision);
       sizes.saved += bytes.saved;
       sizes.stash += bytes.stash;
       sizes.layers.push_back(bytes);

@@ -68,6 +68,9 @@ constexpr std::string_view kBinaryHint =
     "; narrow data.include, for example to [\"*.txt\"], or name it in data.exclude";
 
 std::string ReadText(const std::string& path, std::string_view hint) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error) && std::filesystem::exists(path, error))
+    throw UserError("'{}' is not a regular file; text is read from files and folders", path);
   std::string text = ReadFile(path);
   const std::string why = WhyNotText(text);
   if (!why.empty()) throw UserError("'{}' is not text: {}{}", path, why, hint);

@@ -101,9 +101,15 @@ class TextReport {
         for (size_t i = 0; i < m.peak_bytes.size(); ++i) peak[i] = std::max(peak[i], m.peak_bytes[i]);
       }
       std::vector<std::string> shown;
-      for (const int64_t bytes : peak) shown.push_back(shown.size() < kMaxRankRows ? FormatBytes(bytes) : "...");
-      shown.resize(std::min(shown.size(), kMaxRankRows + 1));
-      Line("memory    peak per rank: {}", fmt::join(shown, ", "));
+      const std::vector<int64_t>& predicted = r_.predicted_peak_bytes;
+      for (size_t i = 0; i < peak.size() && i <= kMaxRankRows; ++i)
+        shown.push_back(
+            i == kMaxRankRows ? "..."
+            : i < predicted.size() && peak[i] > 0
+                ? fmt::format("{} ({:+.0f} %)", FormatBytes(peak[i]),
+                              100.0 * static_cast<double>(predicted[i] - peak[i]) / static_cast<double>(peak[i]))
+                : FormatBytes(peak[i]));
+      Line("memory    peak per rank{}: {}", predicted.empty() ? "" : " (predicted)", fmt::join(shown, ", "));
     }
   }
 
@@ -342,6 +348,14 @@ RunReport ReadRun(const std::string& directory, FileSystem& files) {
         directory, kMetricsFile, kMeasuredTimelineFile, kPredictedTimelineFile);
   r.steps = ReadMetrics(path(kMetricsFile), files);
   if (!r.steps.empty()) r.loss = Summarise(r.steps);
+  if (files.Exists(path(kPlanFile))) {
+    const Json plan = Json::parse(ReadFile(path(kPlanFile), files), nullptr, /*allow_exceptions=*/false);
+    const Json peaks = plan.is_object() ? plan.value("predicted_peak_bytes", Json()) : Json();
+    if (!peaks.is_array() ||
+        !std::all_of(peaks.begin(), peaks.end(), [](const Json& p) { return p.is_number_integer(); }))
+      throw UserError("'{}' is damaged: it is not what train writes; remove it", path(kPlanFile));
+    r.predicted_peak_bytes = peaks.get<std::vector<int64_t>>();
+  }
   if (files.Exists(path(kScheduleFile)))
     r.schedule = schedule::ParseSchedule(ReadFile(path(kScheduleFile), files), path(kScheduleFile));
   if (measured) {

@@ -37,6 +37,7 @@ struct RunReport {
   std::string directory;
   std::vector<StepMetrics> steps;
   std::optional<LossSummary> loss;
+  std::vector<int64_t> predicted_peak_bytes;  // [rank]; empty when the run does not say
   std::optional<schedule::Schedule> schedule;
   std::optional<schedule::Timeline> measured, predicted;
   std::optional<Breakdown> measured_times, predicted_times;

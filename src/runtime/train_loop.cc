@@ -1,6 +1,6 @@
 #include "runtime/train_loop.h"
 
-#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
 
 #include <algorithm>
 #include <mutex>
@@ -66,6 +66,17 @@ TensorSource OptimizerSource(const Job& job, const schedule::Schedule& schedule,
             flat = BringToRoot(communicator, first[p], (uint64_t{1} << 32) + static_cast<uint64_t>(i), flat);
             return flat.defined() ? flat.view(job.spec.parameters[p].shape) : flat;
           }};
+}
+
+// What the ranks do after a step.
+enum class Decision : int64_t { go_on, step_went_wrong, end_here };
+
+// Rank 0's, on all ranks.
+Decision Agree(comm::Communicator& communicator, int64_t step, Decision decision) {
+  at::Tensor value = at::full({1}, static_cast<int64_t>(decision), at::kLong);
+  const comm::Tag tag{kBetweenSteps, (uint64_t{2} << 32) + static_cast<uint64_t>(step)};
+  communicator.Broadcast(communicator.world(), tag, 0, value)->Wait();
+  return static_cast<Decision>(value.item<int64_t>());
 }
 
 void Drain(const TensorSource& source) {
@@ -152,20 +163,17 @@ TrainOutcome RunTrainLoop(const TrainLoop& loop, bool keep_state) {
         outcome.last = report;
         outcome.steps = step + 1 - loop.first_step;
       }
-      // Everybody follows rank 0. Only asked where it may say stop: a step that went wrong.
-      bool stop = false;
-      if (!applied_now) {
-        at::Tensor decision = at::empty({1}, at::kLong);
-        if (rank == 0) decision.fill_(next == AfterStep::stop ? 1 : 0);
-        communicator
-            .Broadcast(communicator.world(), {kBetweenSteps, (uint64_t{2} << 32) + static_cast<uint64_t>(step)}, 0,
-                       decision)
-            ->Wait();
-        stop = decision.item<int64_t>() != 0;
+      // Everybody follows rank 0, which decides after a step that went wrong and when somebody may interrupt.
+      Decision decision = Decision::go_on;
+      if (!applied_now || loop.interrupted) {
+        if (rank == 0 && loop.interrupted && loop.interrupted()) decision = Decision::end_here;
+        if (rank == 0 && !applied_now && next == AfterStep::stop) decision = Decision::step_went_wrong;
+        decision = Agree(communicator, step, decision);
       }
-      if (stop) report.step = step - 1;  // the state is that of the step before
-      const bool due = stop ? loop.save_at_stop && step > loop.first_step && saved != step - 1
-                            : loop.save_after && loop.save_after(step);
+      const bool wrong = decision == Decision::step_went_wrong, stop = decision != Decision::go_on;
+      if (wrong) report.step = step - 1;  // the state is that of the step before
+      const bool due = wrong ? loop.save_at_stop && step > loop.first_step && saved != step - 1
+                             : (loop.save_after && loop.save_after(step)) || (stop && loop.save_at_stop);
       if (due) {
         communicator.SetCurrent("saving a checkpoint");
         const TensorSource model = ModelSource(job, schedule, communicator, state);

@@ -53,6 +53,8 @@ struct TrainLoop {
   // going wrong did not happen: it is never saved. With `save_at_stop` the state before it is, unless it was saved.
   std::function<bool(int64_t step)> save_after;
   bool save_at_stop = false;
+  // Asked on rank 0 after every step; true ends the run there, with `save_at_stop` after saving. Empty: nobody asks.
+  std::function<bool()> interrupted;
   std::function<void(const StepReport&, const checkpoint::TensorSource& model,
                      const checkpoint::TensorSource& optimizer)>
       save;

@@ -55,11 +55,21 @@ std::string VerifyReport::ToString() const {
   const int64_t num_faults = static_cast<int64_t>(faults.size()) + faults_left_out;
   std::string text = ok() ? fmt::format("verified: {} actions, no fault\n", actions)
                           : fmt::format("{} fault{} in {} actions\n", num_faults, num_faults == 1 ? "" : "s", actions);
-  for (const Fault& fault : faults) text += fmt::format("  {}: {}\n", Name(fault.code), fault.message);
+  // Deadlocks stand with their transports below.
+  for (const Fault& fault : faults)
+    if (fault.code != FaultCode::deadlock) text += fmt::format("  {}: {}\n", Name(fault.code), fault.message);
   if (faults_left_out > 0) text += fmt::format("  ... and {} more\n", faults_left_out);
-  for (int t = 0; t < kTransportCount; ++t)
-    text += fmt::format("  {} transport: {}\n", Name(static_cast<Transport>(t)),
-                        transports[t].completes ? "completes" : "does not complete: " + transports[t].cycle);
+  std::vector<std::pair<std::string, std::string>> outcomes;  // what happens, under which transports
+  for (int t = 0; t < kTransportCount; ++t) {
+    const std::string what = transports[t].completes ? "completes" : "deadlock: " + transports[t].cycle;
+    const std::string name(Name(static_cast<Transport>(t)));
+    if (outcomes.empty() || outcomes.back().first != what) {
+      outcomes.emplace_back(what, name);
+    } else {
+      outcomes.back().second += ", " + name;
+    }
+  }
+  for (const auto& [what, names] : outcomes) text += fmt::format("  {} transport: {}\n", names, what);
   return text;
 }
 

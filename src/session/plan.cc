@@ -27,6 +27,9 @@ model::ModelConfig ResolveModel(const LoadedSettings& loaded, bool own_dataset) 
   return config;
 }
 
+// Samples of the largest micro-batch of a step.
+int64_t LargestMicroBatch(const Settings& s) { return std::min(s.train.micro_batch, s.train.batch); }
+
 bool IsFile(const std::string& name) { return name.find_first_of("/.") != std::string::npos; }
 
 schedule::LowerSpec MakeLowerSpec(const LoadedSettings& loaded, const Plan& plan) {
@@ -44,7 +47,7 @@ schedule::LowerSpec MakeLowerSpec(const LoadedSettings& loaded, const Plan& plan
     spec.stage_has_parameters.push_back(!plan.units[stage].uses.empty());
     if (stage + 1 < stages)
       spec.boundary_bytes.push_back(model::BoundaryBytes(plan.spec.layers[plan.partition.first[stage + 1] - 1],
-                                                         s.train.micro_batch, s.data.sequence, precision));
+                                                         LargestMicroBatch(s), s.data.sequence, precision));
   }
   for (size_t u = stages; u < plan.units.size(); ++u) {
     std::vector<uint16_t> uses;
@@ -125,7 +128,7 @@ Plan MakePlan(const LoadedSettings& loaded, bool own_dataset) {
                                       .partition = plan.partition,
                                       .units = plan.units,
                                       .schedule = plan.schedule,
-                                      .samples = s.train.micro_batch,
+                                      .samples = LargestMicroBatch(s),
                                       .length = s.data.sequence,
                                       .precision = model::ParsePrecision(s.numerics.precision),
                                       .optimizer_states = optim::StatesPerParameter(s.optimizer),
@@ -136,7 +139,7 @@ Plan MakePlan(const LoadedSettings& loaded, bool own_dataset) {
   if (!plan.explanation.empty() && plan.explanation.back() != '\n') plan.explanation += '\n';
   plan.explanation +=
       fmt::format("batch: {} samples = {} micro-batches of up to {}, over {} replica{} ({})\n", s.train.batch,
-                  lower.micro_batches, s.train.micro_batch, s.parallel.data, s.parallel.data == 1 ? "" : "s",
+                  lower.micro_batches, LargestMicroBatch(s), s.parallel.data, s.parallel.data == 1 ? "" : "s",
                   s.parallel.data == 1 ? "all on one"
                                        : fmt::format("{} to {} each", lower.micro_batches / s.parallel.data,
                                                      (lower.micro_batches + s.parallel.data - 1) / s.parallel.data));

@@ -197,13 +197,14 @@ ScheduleAnswer AnswerSchedule(const ScheduleOptions& options) {
   if (IsFile(options.name)) {
     answer.schedule = FromFile(options);
     answer.chunks = ChunksOf(answer.schedule, options.per);
+    answer.route = RouteOf(answer.schedule);
   } else {
     const Builder& builder = Registry<Builder>::Find(options.name);
     const LowerSpec spec = SpecOf(builder, options);
     answer.schedule = AssembleCompute(builder, spec);
     answer.chunks = spec.chunks;
+    answer.route = spec.placement;  // several names stand for the same route on one position
   }
-  answer.route = RouteOf(answer.schedule);
   const UniformCosts costs = CostsOf(options, answer.chunks, answer.schedule.num_actions());
   answer.verified = schedule::VerifyWritten(answer.schedule);
   if (!answer.verified.ok()) throw UserError("schedule '{}' is faulty\n{}", options.name, answer.verified.ToString());
@@ -213,6 +214,11 @@ ScheduleAnswer AnswerSchedule(const ScheduleOptions& options) {
 
 int RunSchedule(const ScheduleOptions& options, std::ostream& out) {
   const ScheduleAnswer answer = AnswerSchedule(options);
+  if (!options.save.empty() && options.save == options.draw)
+    throw UserError("--save and --draw name the same file, '{}'", options.save);
+  for (const std::string& file : {options.save, options.draw})  // before the first is written
+    if (!file.empty() && FileSystem::Real().Exists(file))
+      throw UserError("'{}' exists already and is not overwritten; choose another path or remove it", file);
   if (!options.save.empty()) WriteFileAtomically(options.save, schedule::PrintSchedule(answer.schedule));
   if (!options.draw.empty()) {
     const std::string title =

@@ -79,6 +79,16 @@ TEST(Cli, NumbersAreWholeDecimalAndInRange) {
   EXPECT_EQ(nlohmann::json::parse(ten.out).at("ranks"), 10);
 }
 
+// A path that follows an assignment would be taken for one more: it is named, unless a required argument needs it.
+TEST(Cli, APathAfterSetIsNamed) {
+  for (const std::vector<const char*>& arguments : std::vector<std::vector<const char*>>{
+           {"config", "--set", "train.steps=3", "t2.toml"}, {"config", "--set", "t2.toml"}}) {
+    const Outcome outcome = Penstock(arguments);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_NE(outcome.err.find("'t2.toml' after --set is no section.key=value"), std::string::npos) << outcome.err;
+  }
+}
+
 TEST(Cli, ScheduleJson) {
   const Outcome outcome =
       Penstock({"schedule", "interleaved-1f1b", "--ranks", "4", "--chunks", "3", "--microbatches", "8", "--json"});

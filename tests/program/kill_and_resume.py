@@ -8,6 +8,9 @@ Then, N times over: the run is started, killed with SIGKILL after a random delay
 another layout with the same micro-batches, until it is complete. The final checkpoint's tensors must be the
 reference's, byte for byte; metrics must name every step once. Prints one line per run and a closing line; exit status
 1 when anything differs. At least N kills must have hit a running program.
+
+Then the same with SIGINT and SIGTERM, which end a run after the step it is in: exit status 128 + signal, one line that
+says so, and no step lost.
 """
 import argparse
 import json
@@ -68,6 +71,35 @@ def final_tensors(run):
     return newest, (folder / "model.safetensors").read_bytes(), (folder / "optimizer.safetensors").read_bytes()
 
 
+def interrupt_and_resume(penstock, config, root, reference, dice):
+    """Failures of four interrupted runs."""
+    failures = interrupted = 0
+    for number, sent in enumerate([signal.SIGINT, signal.SIGTERM] * 4):
+        run = root / f"interrupted{number}"
+        process = subprocess.Popen(command(penstock, config, run, dice.choice(LAYOUTS)), stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        metrics = run / "metrics.jsonl"
+        while process.poll() is None and not (metrics.exists() and metrics.read_text().count("\n") >= 1 + number):
+            time.sleep(0.002)
+        process.send_signal(sent)
+        _, errors = process.communicate()
+        if process.returncode == 0:
+            continue  # it was over before the signal came
+        interrupted += 1
+        steps = [json.loads(line)["step"] for line in metrics.read_text().splitlines()]
+        saved = (run / "checkpoints" / "latest").read_text().strip()
+        good = (process.returncode == 128 + sent and f"stopped after step {steps[-1]} of 24" in errors
+                and saved == f"step-{steps[-1]:08d}")
+        done = subprocess.run(command(penstock, config, run, dice.choice(LAYOUTS)), capture_output=True, text=True)
+        same = done.returncode == 0 and final_tensors(run) == reference
+        failures += not (good and same)
+        print(f"{sent.name} after step {steps[-1]}: exit {process.returncode}, saved {saved}, "
+              f"{'equal bits' if same else 'DIFFERENT ' + done.stderr}{'' if good else ' ' + errors}", flush=True)
+        if interrupted == 4:
+            break
+    return failures + (interrupted < 4)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("penstock")
@@ -120,6 +152,8 @@ def main():
         failures += not (same and once)
         print(f"run {run_number}: {kills_here} kills, layouts {used}: {'equal bits' if same else 'DIFFERENT'}"
               f"{'' if once else ', metrics ' + str(steps)}", flush=True)
+    if not failures:
+        failures += interrupt_and_resume(arguments.penstock, config, root, reference, dice)
     print(f"{kills} kills, {run_number} runs, {failures} failures")
     shutil.rmtree(root, ignore_errors=True)
     return 1 if failures or kills < arguments.kills else 0

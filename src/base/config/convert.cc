@@ -33,7 +33,9 @@ int64_t ToInt(const Key& key, const Node& node) {
     WrongType("an integer", node, fmt::format("; write {}", static_cast<int64_t>(node.real)));
   if (node.kind == Node::Kind::kString && !node.text.empty() &&
       node.text.find_first_not_of("0123456789", node.text[0] == '-') == std::string::npos)
-    WrongType("an integer", node, "; remove the quotes");
+    throw UserError(node.text.size() > 18
+                        ? fmt::format("{} is out of range: an integer is at most 9223372036854775807", Shown(node))
+                        : fmt::format("must be an integer, not a text ({}); remove the quotes", Shown(node)));
   WrongType("an integer", node);
 }
 

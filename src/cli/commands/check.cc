@@ -10,7 +10,7 @@ namespace {
 Run Declare(Arguments& arguments) {
   auto options = std::make_shared<session::CheckOptions>();
   arguments.Positional("target", &options->target, "a configuration (*.toml) or a schedule file", Arguments::kRequired);
-  arguments.Option("--set", &options->assignments, "override a key of the configuration: section.key=value");
+  arguments.Assignments("--set", &options->assignments, "override a key of the configuration: section.key=value");
   arguments.Flag("--json", &options->json, "one JSON document");
   return [options] { return session::RunCheck(*options, std::cout); };
 }

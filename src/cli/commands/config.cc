@@ -11,7 +11,7 @@ Run Declare(Arguments& arguments) {
   auto options = std::make_shared<session::ConfigOptions>();
   arguments.Positional("config", &options->config,
                        "print this configuration resolved; without it: all keys with defaults");
-  arguments.Option("--set", &options->assignments, "override a key: section.key=value");
+  arguments.Assignments("--set", &options->assignments, "override a key: section.key=value");
   arguments.Flag("--markdown", &options->markdown, "the documentation of all keys (docs/config.md)");
   arguments.Flag("--json", &options->json, "one JSON document");
   return [options] { return session::RunConfig(*options, std::cout); };

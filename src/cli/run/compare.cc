@@ -11,8 +11,8 @@ Run Declare(Arguments& arguments) {
   auto options = std::make_shared<session::CompareOptions>();
   arguments.Positional("a", &options->a, "a configuration (TOML)", Arguments::kRequired);
   arguments.Positional("b", &options->b, "the other configuration; or use --set-b, --oracle or --sweep");
-  arguments.Option("--set", &options->assignments, "override a key in both: section.key=value");
-  arguments.Option("--set-b", &options->assignments_b, "override a key in the second only");
+  arguments.Assignments("--set", &options->assignments, "override a key in both: section.key=value");
+  arguments.Assignments("--set-b", &options->assignments_b, "override a key in the second only");
   arguments.Option("--oracle", &options->oracle,
                    "compare with a reference: plain (single-rank loop) or whole (one backward over the batch)");
   arguments.Flag("--sweep", &options->sweep, "run the computation in all layouts and compare each with the plain loop");

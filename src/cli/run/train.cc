@@ -10,7 +10,7 @@ namespace {
 Run Declare(Arguments& arguments) {
   auto options = std::make_shared<session::TrainOptions>();
   arguments.Positional("config", &options->config, "a configuration (TOML)", Arguments::kRequired);
-  arguments.Option("--set", &options->assignments, "override a key: section.key=value");
+  arguments.Assignments("--set", &options->assignments, "override a key: section.key=value");
   arguments.Flag("--json", &options->json, "a summary as one JSON document; progress goes to stderr");
   return [options] { return session::RunTrain(*options, std::cout, options->json ? std::cerr : std::cout); };
 }

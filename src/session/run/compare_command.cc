@@ -68,6 +68,7 @@ int RunCompare(const CompareOptions& options, std::ostream& out, std::ostream& l
   const RecordedRun a = RecordRun(settings_a, *run_a, options.a);
   RecordedRun b;
   bool bits_promised = settings_a.values.numerics.reproducible;
+  std::string other;  // why the sides are not the same computation
   if (!options.oracle.empty()) {
     if (options.oracle != "plain" && options.oracle != "whole")
       throw UserError("--oracle is plain or whole, not '{}'", options.oracle);
@@ -76,11 +77,8 @@ int RunCompare(const CompareOptions& options, std::ostream& out, std::ostream& l
   } else {
     const std::string& path_b = options.b.empty() ? options.a : options.b;
     const LoadedSettings settings_b(path_b, Joined(options.assignments, options.assignments_b));
-    const std::string other = FirstDifference(ComputationOf(settings_a), ComputationOf(settings_b));
-    if (!other.empty()) {
-      log << "note: not the same computation: " << other << "\n";
-      bits_promised = false;
-    }
+    other = FirstDifference(ComputationOf(settings_a), ComputationOf(settings_b));
+    if (!other.empty()) bits_promised = false;
     bits_promised = bits_promised && settings_b.values.numerics.reproducible;
     if (settings_a.values.train.steps != settings_b.values.train.steps)
       throw UserError("the two sides run {} and {} steps (train.steps); a comparison needs the same number",
@@ -96,6 +94,7 @@ int RunCompare(const CompareOptions& options, std::ostream& out, std::ostream& l
   if (options.json) {
     out << nlohmann::ordered_json{{"verdict", checkpoint::VerdictName(comparison.verdict)},
                                   {"bits_promised", bits_promised},
+                                  {"other_computation", other},
                                   {"pass", pass},
                                   {"first", comparison.first},
                                   {"tensors", comparison.tensors.tensors},
@@ -110,6 +109,7 @@ int RunCompare(const CompareOptions& options, std::ostream& out, std::ostream& l
     out << fmt::format("{} against {}: {} steps, {} tensors, {} differ: {}\n", a.title, b.title, a.losses.size(),
                        comparison.tensors.tensors, comparison.tensors.differences.size(),
                        checkpoint::VerdictName(comparison.verdict));
+    if (!other.empty()) out << "not the same computation: " << other << "\n";
     for (const RecordedRun* run : {&std::as_const(a), &std::as_const(b)})
       if (const auto skipped = static_cast<int64_t>(run->losses.size()) - run->applied; skipped > 0)
         out << fmt::format("{}: {} of {} steps were not finite and changed nothing\n", run->title, skipped,

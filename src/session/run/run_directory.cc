@@ -71,6 +71,12 @@ RunDirectory InspectRunDirectory(const LoadedSettings& settings, const std::stri
   RunDirectory directory;
   directory.path = DefaultDirectory(settings);
   while (directory.path.size() > 1 && directory.path.back() == '/') directory.path.pop_back();
+  if (const std::string last = directory.path.substr(directory.path.rfind('/') + 1);
+      last == "." || last == ".." || last.empty())
+    throw UserError("run.dir: '{}' is no name of its own; name the directory itself", directory.path);
+  std::error_code ignored;
+  if (fs::exists(directory.path, ignored) && !fs::is_directory(directory.path, ignored))
+    throw UserError("run.dir: '{}' is a file; choose another run.dir", directory.path);
   const bool explicit_checkpoint = s.checkpoint.resume != "auto" && s.checkpoint.resume != "never";
   std::string start_checkpoint = explicit_checkpoint ? s.checkpoint.resume : "";
   if (HasContent(directory.path)) {

@@ -18,6 +18,7 @@
 #include "runtime/environment.h"
 #include "runtime/train_loop.h"
 #include "schedule/text.h"
+#include "session/run/interrupt.h"
 #include "session/run/prepare.h"
 #include "session/run/run_directory.h"
 #include "session/run/sample.h"
@@ -60,11 +61,15 @@ class TrainRun {
     PrintHead();
     WriteFileAtomically(directory_.path + "/" + std::string(report::kScheduleFile),
                         schedule::PrintSchedule(run_->plan.schedule), true);
+    std::vector<int64_t> predicted;
+    for (const cost::RankMemory& rank : run_->plan.memory.ranks) predicted.push_back(rank.peak());
+    WriteFileAtomically(directory_.path + "/" + std::string(report::kPlanFile),
+                        nlohmann::json{{"predicted_peak_bytes", predicted}}.dump() + "\n", true);
     Train();
     WriteTimeline();
     PrintEnd();
     if (!failure_.empty()) throw WorldError(failure_);
-    return 0;
+    return signal_ == 0 ? 0 : 128 + signal_;  // as a shell says it
   }
 
  private:
@@ -92,6 +97,18 @@ class TrainRun {
           "fixes "
           "its end)\n",
           former->second, s().train.steps);
+  }
+
+  // A run may start from another one's checkpoint on purpose; what it does otherwise is said.
+  void NoteOtherComputation(const checkpoint::TrainState& state) {
+    const auto former = state.extra.find("session.computation");
+    if (directory_.start_checkpoint.empty() || former == state.extra.end()) return;
+    const std::string difference = FirstDifference(ComputationOf(settings_), former->second);
+    if (!difference.empty())
+      log_ << fmt::format("note: '{}' is of another computation: {}\n", directory_.checkpoint, difference);
+    if (runtime::OptimizerTensors(run_->job).empty() && !from_->optimizer().header().entries.empty())
+      log_ << fmt::format("note: the optimizer state of '{}' is not used: optimizer '{}' keeps none\n",
+                          directory_.checkpoint, s().optimizer.name);
   }
 
   void OpenCheckpoint() {
@@ -126,6 +143,7 @@ class TrainRun {
     if (directory_.start == RunStart::resume)
       log_ << fmt::format("resume from '{}' at step {}\n", directory_.checkpoint, directory_.first_step);
     if (from_ && s().optimizer.schedule == "cosine" && s().optimizer.decay_steps == 0) NoteOtherLength(from_->state());
+    if (from_) NoteOtherComputation(from_->state());
     log_ << fmt::format("run directory: {}\n", directory_.path) << std::flush;
   }
 
@@ -152,11 +170,17 @@ class TrainRun {
       return (s().checkpoint.every > 0 && (step + 1) % s().checkpoint.every == 0) ||
              (s().checkpoint.at_end && step + 1 == loop.end_step);
     };
+    const Interrupt interrupt;
+    loop.interrupted = [&interrupt] { return interrupt.signal() != 0; };
     loop.save_at_stop = s().checkpoint.every > 0 || s().checkpoint.at_end;
     loop.save = [&](const runtime::StepReport& step, const checkpoint::TensorSource& model,
                     const checkpoint::TensorSource& optimizer) {
-      checkpoint_ = checkpoint::SaveCheckpoint(directory_.checkpoints(), StateAfter(step), model, optimizer,
-                                               {.keep_last = static_cast<int>(s().checkpoint.keep)});
+      try {
+        checkpoint_ = checkpoint::SaveCheckpoint(directory_.checkpoints(), StateAfter(step), model, optimizer,
+                                                 {.keep_last = static_cast<int>(s().checkpoint.keep)});
+      } catch (const UserError& error) {  // a folder that went while the run was on: the world's fault
+        throw WorldError(error.what());
+      }
     };
     try {
       outcome_ = runtime::RunTrainLoop(loop, /*keep_state=*/s().train.sample_tokens > 0);
@@ -165,6 +189,13 @@ class TrainRun {
       throw;
     }
     progress.Finish();
+    signal_ = interrupt.signal();
+    if (signal_ != 0 && outcome_.last.step + 1 < loop.end_step && failure_.empty())
+      log_ << fmt::format("interrupted: stopped after step {} of {}; {}\n", outcome_.last.step + 1, loop.end_step,
+                          loop.save_at_stop ? "its state is saved, the same command goes on from there"
+                                            : "nothing is saved (checkpoint.at_end and checkpoint.every are off)");
+    else
+      signal_ = 0;
   }
 
   runtime::AfterStep AfterStep(const runtime::StepReport& step) {
@@ -255,7 +286,7 @@ class TrainRun {
                           last.result.verdict.loss, last.step + 1,
                           last.result.verdict.loss < entropy ? "below" : "not below", entropy);
     if (!checkpoint_.empty()) log_ << fmt::format("checkpoint: {}\n", checkpoint_);
-    if (failure_.empty() && s().train.sample_tokens > 0) {
+    if (failure_.empty() && signal_ == 0 && s().train.sample_tokens > 0) {
       const std::string text = Sample(
           run_->job.spec, run_->job.precision, outcome_.parameters, *run_->text.tokenizer, s().train.sample_prompt,
           {.tokens = s().train.sample_tokens, .temperature = s().train.sample_temperature, .seed = run_->job.seed});
@@ -266,19 +297,6 @@ class TrainRun {
       out_ << summary.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
     } else {
       out_ << report::ReadRun(directory_.path).ToText();
-      PrintMemory();
-    }
-  }
-
-  // Measured beside predicted.
-  void PrintMemory() {
-    constexpr size_t kMaxRows = 8;
-    for (size_t r = 0; r < std::min(kMaxRows, outcome_.usage.size()); ++r) {
-      const int64_t measured = outcome_.usage[r].peak, predicted = run_->plan.memory.ranks[r].peak();
-      out_ << fmt::format(
-          "memory of rank {}: peak {} measured, {} predicted ({:+.0f} %)\n", r, FormatBytes(measured),
-          FormatBytes(predicted),
-          measured > 0 ? 100.0 * static_cast<double>(predicted - measured) / static_cast<double>(measured) : 0.0);
     }
   }
 
@@ -294,6 +312,7 @@ class TrainRun {
   std::string checkpoint_, failure_;
   double first_step_seconds_ = 0;
   int64_t skipped_ = 0, skipped_in_a_row_ = 0;
+  int signal_ = 0;  // that ended the run early
 };
 
 }  // namespace
