@@ -68,8 +68,6 @@ void DataConfig::Declare(config::Section& s) {
   s.Int("masked_prefix", &masked_prefix,
         {.min = 0, .help = "labels of the first tokens of a sample that do not count in the loss", .unit = "tokens"});
   s.Bool("keep_short_window", &keep_short_window, {.help = "keep the last sample of the text although it is shorter"});
-  s.Real("validation_fraction", &validation_fraction,
-         {.min = 0.0, .max = 0.9, .help = "share of the text, at its end, that is held back from training"});
   s.Bool("shuffle", &shuffle, {.help = "visit samples in a new order each epoch, given by run.seed"});
   s.Bool("ragged", &ragged, {.help = "allow micro-batches of unequal size when the batch does not divide"});
   s.Enum("last_batch", &last_batch,

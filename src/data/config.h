@@ -25,7 +25,7 @@ struct DataConfig {
   int64_t sequence = 128;
   int64_t masked_prefix = 0;
   bool keep_short_window = true;
-  double validation_fraction = 0;
+  double validation_fraction = 0;  // no key yet: nothing evaluates what is held back
   bool shuffle = true;
   bool ragged = false;
   LastBatch last_batch = LastBatch::kWrap;

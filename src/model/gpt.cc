@@ -151,7 +151,8 @@ GptConfig ResolveGptConfig(GptConfig config) {
     throw UserError("model.kv_heads = {} has no effect on gpt2 (model.heads = {}); use family = \"llama\"",
                     config.kv_heads, config.heads);
   if (config.heads % config.kv_heads != 0)
-    throw UserError("model.kv_heads = {} does not divide model.heads = {}", config.kv_heads, config.heads);
+    throw UserError("model.kv_heads = {} does not divide model.heads = {}; use 0 (as many as heads) or a divisor of it",
+                    config.kv_heads, config.heads);
   if (!gpt2 && config.head_dim() % 2 != 0)
     throw UserError("model.hidden / model.heads = {} is odd: RoPE rotates pairs, so it must be even",
                     config.head_dim());

@@ -13,10 +13,14 @@
 
 namespace penstock::session {
 
+constexpr int64_t kMaxTokens = 1000000;  // weeks, on a CPU
+
 int RunGenerate(const GenerateOptions& options, std::ostream& out) {
   if (options.tokens < 1) throw UserError("--tokens must be at least 1, not {}", options.tokens);
   if (!(options.temperature >= 0 && options.temperature < 1e6))
     throw UserError("--temperature must be a number from 0 (the likeliest token) to a million");
+  if (options.tokens > kMaxTokens) throw UserError("--tokens is at most {}, not {}", kMaxTokens, options.tokens);
+  if (options.seed < 0) throw UserError("--seed must not be negative, as run.seed");
   if (options.top_k < 0) throw UserError("--top-k must not be negative; 0 keeps all tokens");
   const std::string run_checkpoints = options.from + "/checkpoints";
   const checkpoint::Checkpoint from(

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <thread>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -140,6 +141,10 @@ class TrainRun {
     log_ << fmt::format("numerics: {}{}\n", s().numerics.reproducible ? "reproducible, " : "",
                         runtime::DescribeEnvironment(static_cast<int>(s().runtime.intra_op_threads)).Fingerprint());
     for (const std::string& note : directory_.notes) log_ << "note: " << note << "\n";
+    const int64_t threads = s().runtime.intra_op_threads * run_->plan.schedule.num_ranks();
+    if (const int64_t cores = std::thread::hardware_concurrency(); cores > 0 && threads > cores)
+      log_ << fmt::format("note: {} ranks with {} threads each on {} cores; they take turns\n",
+                          run_->plan.schedule.num_ranks(), s().runtime.intra_op_threads, cores);
     if (directory_.start == RunStart::resume)
       log_ << fmt::format("resume from '{}' at step {}\n", directory_.checkpoint, directory_.first_step);
     if (from_ && s().optimizer.schedule == "cosine" && s().optimizer.decay_steps == 0) NoteOtherLength(from_->state());
