@@ -71,8 +71,8 @@ std::vector<int> ParseCounts(std::string_view text) {
     std::string word(text.substr(begin, end - begin));
     std::erase(word, ' ');
     if (word.empty() || word.size() > 6 || word.find_first_not_of("0123456789") != std::string::npos)
-      throw UserError("parallel.stages = \"{}\": use even, balanced, or the number of blocks of each stage, such as 3,3,2",
-                      text);
+      throw UserError(
+          "parallel.stages = \"{}\": use even, balanced, or the number of blocks of each stage, such as 3,3,2", text);
     counts.push_back(std::stoi(word));
     if (end == text.size()) return counts;
     begin = end + 1;
@@ -173,7 +173,8 @@ Partition MakePartition(const ModelSpec& spec, std::string_view text, int stages
   if (text == "balanced") return PartitionBalanced(spec, LayerCosts(spec, 1, spec.context), stages);
   const std::vector<int> counts = ParseCounts(text);
   if (static_cast<int>(counts.size()) != stages)
-    throw UserError("parallel.stages = \"{}\" names {} stages, the plan has {} (parallel.pipeline x parallel.chunks)", text, counts.size(), stages);
+    throw UserError("parallel.stages = \"{}\" names {} stages, the plan has {} (parallel.pipeline x parallel.chunks)",
+                    text, counts.size(), stages);
   return PartitionExplicit(spec, counts);
 }
 

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 GOOD = """
 [train]
@@ -114,6 +115,23 @@ def main():
     model.write_bytes(bytes(flipped))
     expect("a flipped bit", ["generate", model.parent, "--tokens", "2"], "hash")
     model.write_bytes(whole)
+
+    # A run in progress is neither joined nor moved aside; and a truncated checkpoint is no start over.
+    busy = subprocess.Popen([str(a) for a in [penstock, "train", config, "--set", f"run.dir={root / 'busy'}",
+                                              "train.steps=100000"]], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while busy.poll() is None and not (root / "busy" / "metrics.jsonl").exists():
+        time.sleep(0.01)
+    expect("a directory in use", ["train", config, "--set", f"run.dir={root / 'busy'}"], "in use")
+    expect("overwriting a directory in use",
+           ["train", config, "--set", f"run.dir={root / 'busy'}", "run.overwrite=true", "run.seed=7"], "in use")
+    busy.terminate()
+    checks += 1
+    if busy.wait() != 128 + 15 or not (root / "busy" / "checkpoints" / "latest").exists():
+        failures.append(f"a terminated run saves its state: exit {busy.returncode}")
+    saved = root / "busy" / "checkpoints" / (root / "busy" / "checkpoints" / "latest").read_text().strip()
+    (saved / "model.safetensors").write_bytes(whole[:100])
+    expect("resuming from a checkpoint cut short", ["train", config, "--set", f"run.dir={root / 'busy'}"],
+           "checkpoints", "run.overwrite")
 
     # Moved aside, not deleted.
     moved = run(train("model.hidden=64", "run.overwrite=true"))
