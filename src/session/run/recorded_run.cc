@@ -149,7 +149,7 @@ double BoundOf(model::Precision precision, const checkpoint::RoundingBounds& bou
     case model::Precision::fp32:
       return bounds.fp32;
     case model::Precision::bf16:
-      return bounds.half;
+      return 0x1p-8;  // of a rounded operand
   }
   throw InternalError("not a precision");
 }

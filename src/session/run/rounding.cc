@@ -15,13 +15,9 @@ std::string KindOf(const std::string& state_name) { return state_name.substr(0, 
 RoundingAllowance::RoundingAllowance(const RecordedRun& a, const RecordedRun& b, double bound,
                                      const checkpoint::RoundingBounds& bounds)
     : a_(a), b_(b), bound_(bound), bounds_(bounds) {
-  double largest_of_all = 0;
   for (const RecordedRun* run : {&a, &b})
-    for (const auto& [name, rounding] : run->rounding) {
-      gradient_error_[name] = std::max(gradient_error_[name], rounding.largest_gradient);
-      largest_of_all = std::max(largest_of_all, rounding.largest_gradient);
-    }
-  for (auto& [name, error] : gradient_error_) error = bound * std::max(error, bound * largest_of_all);
+    for (const auto& [name, rounding] : run->rounding)
+      gradient_error_ = std::max(gradient_error_, bound * rounding.largest_gradient);
   largest_movement_ = std::max(a.learning_rates, b.learning_rates) *
                       Registry<optim::Optimizer>::Find(a.optimizer_config.name).largest_step;
   for (const RecordedRun* run : {&a, &b})
@@ -38,19 +34,18 @@ checkpoint::RoundingBounds RoundingAllowance::ForParameter(const std::string& na
   if (in_a == a_.rounding.end() || in_b == b_.rounding.end()) return bounds;  // a fault, whatever its values
   const at::Tensor &x = in_a->second.sensitivity, &y = in_b->second.sensitivity;
   if (x.numel() != y.numel()) return bounds;
-  bounds.allowance = [this, error = gradient_error_.at(name), x = x.const_data_ptr<double>(),
-                      y = y.const_data_ptr<double>()](int64_t element) {
-    return std::min(error * std::max(x[element], y[element]), largest_movement_);
+  bounds.allowance = [this, x = x.const_data_ptr<double>(), y = y.const_data_ptr<double>()](int64_t element) {
+    return std::min(gradient_error_ * std::max(x[element], y[element]), largest_movement_);
   };
   return bounds;
 }
 
 checkpoint::RoundingBounds RoundingAllowance::ForState(const std::string& name) const {
-  const auto own = largest_state_.find(name), kind = largest_state_.find(KindOf(name));
+  const auto kind = largest_state_.find(KindOf(name));
   checkpoint::RoundingBounds bounds = bounds_;
-  if (own == largest_state_.end()) return bounds;
+  if (kind == largest_state_.end()) return bounds;
   // Twice: a state may be quadratic in the gradients.
-  const double allowed = 2 * bound_ * std::max(own->second, bound_ * kind->second);
+  const double allowed = 2 * bound_ * kind->second;
   bounds.allowance = [allowed](int64_t) { return allowed; };
   return bounds;
 }

@@ -1,11 +1,11 @@
 // src/session/run/rounding.h
 //
-// How far two runs may be apart when their gradients agree to rounding. A sum of gradients is exact to `bound` times
-// the largest gradient of its tensor, whatever the size of the element: where contributions cancel, nothing but
-// rounding is left (the key bias of attention, whose gradient is zero in exact arithmetic). A tensor that is small as a
-// whole may be nothing else, so no tensor counts as smaller than `bound` times the largest gradient of the run. What
-// that does to a parameter is the optimizer's to say, update by update (optim::Optimizer::sensitivity); states are held
-// against their own largest magnitude in the same way.
+// How far two runs may be apart when their gradients agree to rounding. A gradient element is taken to be exact to
+// `bound` times the largest gradient of the run, whatever its own size: where contributions cancel, nothing but
+// rounding is left (the key bias of attention, whose gradient is zero in exact arithmetic), and after the first update
+// the gradients of all tensors feel what rounding did to the parameters of the others. What that does to a parameter is
+// the optimizer's to say, update by update (optim::Optimizer::sensitivity); states are held against the largest
+// magnitude among all tensors of their kind.
 #pragma once
 
 #include <map>
@@ -30,9 +30,9 @@ class RoundingAllowance {
   const RecordedRun& b_;
   const double bound_;
   const checkpoint::RoundingBounds bounds_;
-  std::map<std::string, double> gradient_error_;  // by parameter
-  double largest_movement_ = 0;                   // of a parameter element, over all updates
-  std::map<std::string, double> largest_state_;   // by name; and by "<optimizer>.<state>": of all parameters
+  double gradient_error_ = 0;
+  double largest_movement_ = 0;                  // of a parameter element, over all updates
+  std::map<std::string, double> largest_state_;  // by "<optimizer>.<state>"
 };
 
 }  // namespace penstock::session
