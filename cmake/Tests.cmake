@@ -68,6 +68,9 @@ endfunction()
 
 foreach(m ${PENSTOCK_MODULES})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${m}/*.cc ${CMAKE_SOURCE_DIR}/tests/${m}/*.h)
+  if(NOT PENSTOCK_WITH_TORCH)
+    list(FILTER sources EXCLUDE REGEX "/tests/${m}/run/")  # of src/<module>/run/
+  endif()
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
   if(tests)
