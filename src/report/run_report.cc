@@ -106,10 +106,10 @@ class TextReport {
         shown.push_back(
             i == kMaxRankRows ? "..."
             : i < predicted.size() && peak[i] > 0
-                ? fmt::format("{} ({:+.0f} %)", FormatBytes(peak[i]),
+                ? fmt::format("{} (predicted {:+.0f} %)", FormatBytes(peak[i]),
                               100.0 * static_cast<double>(predicted[i] - peak[i]) / static_cast<double>(peak[i]))
                 : FormatBytes(peak[i]));
-      Line("memory    peak per rank{}: {}", predicted.empty() ? "" : " (predicted)", fmt::join(shown, ", "));
+      Line("memory    peak per rank: {}", fmt::join(shown, ", "));
     }
   }
 

@@ -1,5 +1,7 @@
 #include "session/run/interrupt.h"
 
+#include <unistd.h>
+
 #include <atomic>
 #include <csignal>
 
@@ -15,7 +17,12 @@ using Handler = void (*)(int);
 Handler former_int = SIG_DFL, former_term = SIG_DFL;
 
 void Catch(int signal) {
-  if (caught.exchange(signal) == 0) return;
+  if (caught.exchange(signal) == 0) {
+    constexpr char kText[] = "\npenstock: the run ends after this step; once more ends it at once\n";
+    // write(2) is what a handler may call; whether anybody reads it does not matter.
+    if (write(STDERR_FILENO, kText, sizeof(kText) - 1) < 0) return;
+    return;
+  }
   std::signal(signal, SIG_DFL);
   std::raise(signal);
 }
