@@ -77,7 +77,7 @@ int Main(int argc, const char* const* argv, const std::string& version) {
   try {
     const int code = ParseAndRun(argc, argv, version);
     std::cout.flush();
-    if (!std::cout) return Fail("standard output could not be written", kWorldFailed);
+    if (!std::cout && code == 0) return Fail("standard output could not be written", kWorldFailed);
     return code;
   } catch (const Error& error) {
     return Fail(error.what(), error.exit_code());

@@ -97,6 +97,7 @@ class TextReport {
     if (!s.last.peak_bytes.empty() && !(r_.measured_times && !r_.measured_times->memory.empty())) {
       std::vector<int64_t> peak;
       for (const StepMetrics& m : r_.steps) {
+        if (m.step <= r_.planned_from && s.last.step > r_.planned_from) continue;
         peak.resize(std::max(peak.size(), m.peak_bytes.size()));
         for (size_t i = 0; i < m.peak_bytes.size(); ++i) peak[i] = std::max(peak[i], m.peak_bytes[i]);
       }
@@ -355,6 +356,8 @@ RunReport ReadRun(const std::string& directory, FileSystem& files) {
         !std::all_of(peaks.begin(), peaks.end(), [](const Json& p) { return p.is_number_integer(); }))
       throw UserError("'{}' is damaged: it is not what train writes; remove it", path(kPlanFile));
     r.predicted_peak_bytes = peaks.get<std::vector<int64_t>>();
+    const Json first = plan.value("first_step", Json(0));
+    if (first.is_number_integer()) r.planned_from = first.get<int64_t>();
   }
   if (files.Exists(path(kScheduleFile)))
     r.schedule = schedule::ParseSchedule(ReadFile(path(kScheduleFile), files), path(kScheduleFile));

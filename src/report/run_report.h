@@ -38,6 +38,7 @@ struct RunReport {
   std::vector<StepMetrics> steps;
   std::optional<LossSummary> loss;
   std::vector<int64_t> predicted_peak_bytes;  // [rank]; empty when the run does not say
+  int64_t planned_from = 0;                   // steps before the last start, which may have had another layout
   std::optional<schedule::Schedule> schedule;
   std::optional<schedule::Timeline> measured, predicted;
   std::optional<Breakdown> measured_times, predicted_times;

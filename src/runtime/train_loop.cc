@@ -159,7 +159,10 @@ TrainOutcome RunTrainLoop(const TrainLoop& loop, bool keep_state) {
         const Clock::time_point now = Clock::now();
         report.seconds = std::chrono::duration<double>(now - step_start).count();
         step_start = now;
-        if (loop.after_step) next = loop.after_step(report);
+        if (loop.after_step) {
+          const comm::HostWork work(communicator);  // files and a terminal that may be stopped
+          next = loop.after_step(report);
+        }
         outcome.last = report;
         outcome.steps = step + 1 - loop.first_step;
       }

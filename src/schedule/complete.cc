@@ -40,6 +40,7 @@ void RequireSameUses(const Schedule& written, const LowerSpec& spec) {
 
 // What a file with compute only cannot say, because the passes would not follow it.
 void RequireOnePipeline(const Schedule& written) {
+  Require("stages, and options for as many", static_cast<int64_t>(written.stage_options.size()), written.num_stages());
   if (!written.graph.is_chain())
     throw UserError(
         "the stages of the schedule file are no chain; with compute only they must be (leave the 'edge' lines out)");
@@ -131,7 +132,8 @@ Schedule CompleteSchedule(const Schedule& written, const LowerSpec& spec) {
 }
 
 VerifyReport VerifyWritten(const Schedule& written) {
-  if (!written.is_compute_only()) return Verify(written);
+  const bool sound = written.stage_options.size() == static_cast<size_t>(written.num_stages());
+  if (!sound || !written.is_compute_only()) return Verify(written);
   // The order of compute on its own first: the passes take it for granted.
   Schedule whole = written;
   LowerSpec spec;

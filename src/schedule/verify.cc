@@ -61,7 +61,7 @@ std::string VerifyReport::ToString() const {
   if (faults_left_out > 0) text += fmt::format("  ... and {} more\n", faults_left_out);
   std::vector<std::pair<std::string, std::string>> outcomes;  // what happens, under which transports
   for (int t = 0; t < kTransportCount; ++t) {
-    const std::string what = transports[t].completes ? "completes" : "deadlock: " + transports[t].cycle;
+    const std::string what = transports[t].completes ? "completes" : "does not complete: " + transports[t].cycle;
     const std::string name(Name(static_cast<Transport>(t)));
     if (outcomes.empty() || outcomes.back().first != what) {
       outcomes.emplace_back(what, name);

@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <csignal>
+#include <ctime>
 
 #include "base/error.h"
 
@@ -16,15 +18,34 @@ std::atomic<bool> listening{false};
 using Handler = void (*)(int);
 Handler former_int = SIG_DFL, former_term = SIG_DFL;
 
+double Now() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+double caught_at = 0;  // written by the first handler only, before it returns
+
+// Calls only what a handler may call.
 void Catch(int signal) {
+  const int error = errno;
   if (caught.exchange(signal) == 0) {
+    caught_at = Now();
+    // Ctrl-C ends the reader of a pipe too: the state is to be saved all the same.
+    std::signal(SIGPIPE, SIG_IGN);
     constexpr char kText[] = "\npenstock: the run ends after this step; once more ends it at once\n";
-    // write(2) is what a handler may call; whether anybody reads it does not matter.
-    if (write(STDERR_FILENO, kText, sizeof(kText) - 1) < 0) return;
-    return;
+    if (write(STDERR_FILENO, kText, sizeof(kText) - 1) < 0) errno = error;  // nobody reads: nothing to do
+  } else if (Now() - caught_at > 0.5) {  // sooner it is the same wish, sent to the process and to its group
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);
   }
-  std::signal(signal, SIG_DFL);
-  std::raise(signal);
+  errno = error;
+}
+
+// Who started us may want a signal ignored (a shell's background jobs): it stays so.
+Handler Listen(int signal) {
+  const Handler former = std::signal(signal, Catch);
+  if (former == SIG_IGN) std::signal(signal, SIG_IGN);
+  return former;
 }
 
 }  // namespace
@@ -32,8 +53,8 @@ void Catch(int signal) {
 Interrupt::Interrupt() {
   PENSTOCK_CHECK(!listening.exchange(true), "two runs listen for signals");
   caught = 0;
-  former_int = std::signal(SIGINT, Catch);
-  former_term = std::signal(SIGTERM, Catch);
+  former_int = Listen(SIGINT);
+  former_term = Listen(SIGTERM);
 }
 
 Interrupt::~Interrupt() {

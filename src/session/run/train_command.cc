@@ -64,8 +64,9 @@ class TrainRun {
                         schedule::PrintSchedule(run_->plan.schedule), true);
     std::vector<int64_t> predicted;
     for (const cost::RankMemory& rank : run_->plan.memory.ranks) predicted.push_back(rank.peak());
-    WriteFileAtomically(directory_.path + "/" + std::string(report::kPlanFile),
-                        nlohmann::json{{"predicted_peak_bytes", predicted}}.dump() + "\n", true);
+    WriteFileAtomically(
+        directory_.path + "/" + std::string(report::kPlanFile),
+        nlohmann::json{{"predicted_peak_bytes", predicted}, {"first_step", directory_.first_step}}.dump() + "\n", true);
     Train();
     WriteTimeline();
     PrintEnd();
@@ -197,8 +198,11 @@ class TrainRun {
     signal_ = interrupt.signal();
     if (signal_ != 0 && outcome_.last.step + 1 < loop.end_step && failure_.empty())
       log_ << fmt::format("interrupted: stopped after step {} of {}; {}\n", outcome_.last.step + 1, loop.end_step,
-                          loop.save_at_stop ? "its state is saved, the same command goes on from there"
-                                            : "nothing is saved (checkpoint.at_end and checkpoint.every are off)");
+                          !loop.save_at_stop ? "nothing is saved (checkpoint.at_end and checkpoint.every are off)"
+                          : !s().run.overwrite && s().checkpoint.resume == "auto"
+                              ? "its state is saved, the same command goes on from there"
+                              : "its state is saved, the command goes on from there without run.overwrite and "
+                                "checkpoint.resume");
     else
       signal_ = 0;
   }

@@ -106,6 +106,7 @@ TEST_F(WrittenSchedule, TrainRefusesWhatCheckRefuses) {
       head + "rank 0: F0 F0 F1 B0 F2 B1 F3 B2 B3\n" + second,                 // twice
       head + "rank 0: F0 R0 R0 F1 B0 F2 B1 F3 B2 B3\n" + second,              // recomputed twice
       head + "rank 0: F0 F1 B0 F2 B1 F3 B2 B3\nrank 1: B0 F0 F1 B1 F2 B2\n",  // two faults
+      head + "stage-options none\nrank 0: F0 F1 B0 F2 B1 F3 B2 B3\n" + second,
       changed("  update", "# update"),
       changed("  send:activation 0.0", "# send:activation 0.0"),
       changed("  check:", "# check:"),
