@@ -26,10 +26,6 @@ std::vector<int> FirstHolders(const Job& job, const schedule::Schedule& schedule
   return first;
 }
 
-int StatesPerParameter(const Job& job) {
-  return static_cast<int>(Registry<optim::Optimizer>::Find(job.optimizer.name).states(job.optimizer).size());
-}
-
 // Brings `tensor` of `owner` to rank 0: a collective of those two.
 at::Tensor BringToRoot(comm::Communicator& communicator, int owner, uint64_t item, const at::Tensor& tensor) {
   const comm::Tag tag{kBetweenSteps, item};
@@ -58,7 +54,7 @@ TensorSource ModelSource(const Job& job, const schedule::Schedule& schedule, com
 TensorSource OptimizerSource(const Job& job, const schedule::Schedule& schedule, comm::Communicator& communicator,
                              RankState& state) {
   const std::vector<int> first = FirstHolders(job, schedule);
-  const int per = StatesPerParameter(job);
+  const int per = optim::StatesPerParameter(job.optimizer);
   return {OptimizerTensors(job), [&communicator, &state, first, per, &job](int i) {
             const int p = i / per;
             at::Tensor flat;
@@ -85,7 +81,7 @@ void Drain(const TensorSource& source) {
 
 void LoadState(const Job& job, const checkpoint::Checkpoint& from, RankState& state) {
   const std::vector<TensorSpec> model = ModelTensors(job);
-  const int per = StatesPerParameter(job);
+  const int per = optim::StatesPerParameter(job.optimizer);
   const std::vector<TensorSpec> optimizer = OptimizerTensors(job);
   for (size_t p = 0; p < model.size(); ++p) {
     const int index = static_cast<int>(p);
