@@ -15,7 +15,9 @@
 #include <string_view>
 #include <vector>
 
+#include "model/operation.h"
 #include "model/precision.h"
+#include "model/size_formula.h"
 
 namespace penstock::model {
 
@@ -29,18 +31,6 @@ struct ParameterSpec {
   bool decay = false;  // weight decay applies (matrices yes, biases and norm gains no)
   int64_t numel() const;
 };
-
-// batch * (per_sample + length * per_token + length^2 * per_token_pair)
-struct SizeFormula {
-  int64_t per_sample = 0;
-  int64_t per_token = 0;
-  int64_t per_token_pair = 0;
-  int64_t operator()(int64_t batch, int64_t length) const {
-    return batch * (per_sample + length * (per_token + length * per_token_pair));
-  }
-};
-SizeFormula operator+(SizeFormula a, SizeFormula b);
-SizeFormula operator*(int64_t factor, SizeFormula a);
 
 // Symbolic extents of boundary tensors.
 inline constexpr int64_t kBatch = -1;
@@ -71,6 +61,8 @@ struct LayerSpec {
   int64_t workspace = 0;            // wide elements alive inside the layer only, whatever the micro-batch (logit chunk)
 
   std::vector<BoundaryTensor> boundary{};  // what crosses to the next layer; empty for the last
+
+  std::vector<Operation> operations{};  // of the forward, in order; their flops add up to forward_flops
 };
 
 struct ModelSpec {
