@@ -16,7 +16,9 @@ constexpr std::array<std::string_view, kSlotCount> kSlotNames = {
 
 class Collector {
  public:
-  Collector(const Schedule& schedule, std::vector<Effect>& effects) : s_(schedule), effects_(effects) {}
+  // `uses`: those of the action's stage, where it is a stage's.
+  Collector(const Schedule& schedule, const std::vector<UseRef>& uses, std::vector<Effect>& effects)
+      : s_(schedule), uses_(uses), effects_(effects) {}
 
   void Read(BufferId b) { effects_.push_back({b, Access::read}); }
   void Write(BufferId b) { effects_.push_back({b, Access::write}); }
@@ -24,16 +26,16 @@ class Collector {
   void Accumulate(BufferId b) { effects_.push_back({b, Access::accumulate}); }
   void Free(BufferId b) { effects_.push_back({b, Access::free}); }
 
-  void ReadParameters(int stage) {
-    for (const UseRef use : UsesOfStage(s_, stage)) Read(ParameterBuffer(s_.holders.units[use.unit].unit));
+  void ReadParameters() {
+    for (const UseRef use : uses_) Read(ParameterBuffer(s_.holders.units[use.unit].unit));
   }
-  void AccumulateGradients(int stage) {
-    for (const UseRef use : UsesOfStage(s_, stage))
+  void AccumulateGradients() {
+    for (const UseRef use : uses_)
       Accumulate(GradientBuffer(s_.holders.units[use.unit].unit, static_cast<int16_t>(use.use)));
   }
 
   void Forward(int stage, int m) {
-    ReadParameters(stage);
+    ReadParameters();
     for (const int e : s_.graph.inputs(stage)) Read(BoundaryValue(s_, e, m));
     Allocate(s_.stage_options[stage].recompute ? SavedInputs(stage, m) : SavedGraph(stage, m));
     for (const int e : s_.graph.outputs(stage)) Allocate(BoundaryValue(s_, e, m));
@@ -41,24 +43,24 @@ class Collector {
     for (const int e : s_.graph.inputs(stage)) Free(BoundaryValue(s_, e, m));
   }
   void Recompute(int stage, int m) {
-    ReadParameters(stage);
+    ReadParameters();
     Read(SavedInputs(stage, m));
     Allocate(SavedGraph(stage, m));
     Free(SavedInputs(stage, m));
   }
   void BackwardInput(int stage, int m, bool stash) {
-    ReadParameters(stage);
+    ReadParameters();
     Read(SavedGraph(stage, m));
     for (const int e : s_.graph.outputs(stage)) Read(BoundaryGradient(s_, e, m));
     if (stash) Allocate(WeightStash(stage, m));
     for (const int e : s_.graph.inputs(stage)) Allocate(BoundaryGradient(s_, e, m));
-    AccumulateGradients(stage);
+    AccumulateGradients();
     Free(SavedGraph(stage, m));
     for (const int e : s_.graph.outputs(stage)) Free(BoundaryGradient(s_, e, m));
   }
   void BackwardWeight(int stage, int m) {
     Read(WeightStash(stage, m));
-    AccumulateGradients(stage);
+    AccumulateGradients();
     Free(WeightStash(stage, m));
   }
   void Update(const Action& action) {
@@ -72,8 +74,44 @@ class Collector {
 
  private:
   const Schedule& s_;
+  const std::vector<UseRef>& uses_;
   std::vector<Effect>& effects_;
 };
+
+void Collect(const Schedule& schedule, const std::vector<UseRef>& uses, int rank, const Action& action,
+             std::vector<Effect>& effects) {
+  Collector collect(schedule, uses, effects);
+  const int stage = action.key.unit.stage;
+  const int m = action.key.micro_batch;
+  switch (action.key.kind) {
+    case Kind::forward:
+      collect.Forward(stage, m);
+      return;
+    case Kind::recompute:
+      collect.Recompute(stage, m);
+      return;
+    case Kind::backward:
+      collect.BackwardInput(stage, m, /*stash=*/false);
+      return;
+    case Kind::backward_input:
+      collect.BackwardInput(stage, m, /*stash=*/true);
+      return;
+    case Kind::backward_weight:
+      collect.BackwardWeight(stage, m);
+      return;
+    case Kind::update:
+      collect.Update(action);
+      return;
+    case Kind::check:
+    case Kind::task:
+    case Kind::send:
+    case Kind::recv:
+    case Kind::collective:
+    case Kind::copy:
+      OpOf(action.key.op).effects(schedule, rank, action, effects);
+      return;
+  }
+}
 
 }  // namespace
 
@@ -116,37 +154,18 @@ std::vector<UseRef> UsesOfStage(const Schedule& schedule, int stage) {
 }
 
 void AppendEffects(const Schedule& schedule, int rank, const Action& action, std::vector<Effect>& effects) {
-  Collector collect(schedule, effects);
-  const int stage = action.key.unit.stage;
-  const int m = action.key.micro_batch;
-  switch (action.key.kind) {
-    case Kind::forward:
-      collect.Forward(stage, m);
-      return;
-    case Kind::recompute:
-      collect.Recompute(stage, m);
-      return;
-    case Kind::backward:
-      collect.BackwardInput(stage, m, /*stash=*/false);
-      return;
-    case Kind::backward_input:
-      collect.BackwardInput(stage, m, /*stash=*/true);
-      return;
-    case Kind::backward_weight:
-      collect.BackwardWeight(stage, m);
-      return;
-    case Kind::update:
-      collect.Update(action);
-      return;
-    case Kind::check:
-    case Kind::task:
-    case Kind::send:
-    case Kind::recv:
-    case Kind::collective:
-    case Kind::copy:
-      OpOf(action.key.op).effects(schedule, rank, action, effects);
-      return;
-  }
+  const bool of_stage = IsComputeKind(action.key.kind);
+  Collect(schedule, of_stage ? UsesOfStage(schedule, action.key.unit.stage) : std::vector<UseRef>{}, rank, action,
+          effects);
+}
+
+EffectLister::EffectLister(const Schedule& schedule) : schedule_(schedule) {
+  for (int stage = 0; stage < schedule.num_stages(); ++stage) uses_.push_back(UsesOfStage(schedule, stage));
+}
+
+void EffectLister::Append(int rank, const Action& action, std::vector<Effect>& effects) const {
+  static const std::vector<UseRef> kNone;
+  Collect(schedule_, IsComputeKind(action.key.kind) ? uses_[action.key.unit.stage] : kNone, rank, action, effects);
 }
 
 }  // namespace penstock::schedule

@@ -87,7 +87,8 @@ constexpr Half HalvesOf(Kind kind) {
                                          : kNoHalf;
 }
 
-// Appends the effects of `action` on `rank` to `effects`, reads first, frees last.
+// Appends the effects of `action` on `rank` to `effects`, reads first, frees last. Whoever walks a whole schedule uses
+// an EffectLister.
 void AppendEffects(const Schedule& schedule, int rank, const Action& action, std::vector<Effect>& effects);
 
 // The gradients a stage's backward contributes to: (unit, use) pairs, own unit first.
@@ -96,6 +97,19 @@ struct UseRef {
   int use = 0;
 };
 std::vector<UseRef> UsesOfStage(const Schedule& schedule, int stage);
+
+// Effects of many actions of one schedule: what follows from its tables alone is found once. The schedule's tables
+// (graph, holders, groups, route, options) must not change while it is used; its lists may.
+class EffectLister {
+ public:
+  explicit EffectLister(const Schedule& schedule);
+  void Append(int rank, const Action& action, std::vector<Effect>& effects) const;
+  const std::vector<UseRef>& uses(int stage) const { return uses_[stage]; }
+
+ private:
+  const Schedule& schedule_;
+  std::vector<std::vector<UseRef>> uses_;  // [stage]
+};
 
 }  // namespace penstock::schedule
 

@@ -3,20 +3,20 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <tuple>
-#include <unordered_map>
+#include <utility>
 
 #include "base/error.h"
 #include "schedule/effects.h"
+#include "simulate/graph/hazards.h"
 
 namespace penstock::simulate {
 
 using schedule::Action;
 using schedule::ActionRef;
-using schedule::BufferId;
 using schedule::Kind;
 using schedule::Schedule;
 using schedule::Stream;
+using schedule::Transport;
 
 namespace {
 
@@ -33,7 +33,7 @@ bool SameMessage(const Action& send, const Action& recv) {
 
 }  // namespace
 
-ActionGraph::ActionGraph(const Schedule& schedule) : schedule_(schedule) {
+ActionGraph::ActionGraph(const Schedule& schedule, Transport transport) : schedule_(schedule), transport_(transport) {
   const int64_t total = schedule.num_actions();
   if (total >= std::numeric_limits<int32_t>::max())
     throw UserError("a schedule of {} actions is too large to replay; at most {}", total,
@@ -49,9 +49,12 @@ ActionGraph::ActionGraph(const Schedule& schedule) : schedule_(schedule) {
       only_compute &= a.stream == Stream::compute;
     }
   }
-  AddStreamsAndMessages();
+  links_.reserve(static_cast<size_t>(total) * 3);
+  FindMeetings();
+  AddStreams();
+  AddMessages();
   AddExplicitEdges();
-  if (!only_compute) AddHazards();  // inside one stream its order says it all
+  if (!only_compute && transport != Transport::eager) AddHazards();  // inside one lane its order says it all
   if (!messages) AddStageGraph();
   Finish();
 }
@@ -61,10 +64,15 @@ ActionRef ActionGraph::action_of(uint32_t node) const {
   return {static_cast<int32_t>(it - first_of_rank_.begin()), static_cast<int32_t>(node - *it)};
 }
 
-// Order inside a stream; k-th send to k-th receive of a channel; k-th collective of a group on all its members.
-void ActionGraph::AddStreamsAndMessages() {
-  using Channel = std::pair<int, int>;  // from, to
-  std::map<Channel, std::vector<uint32_t>> sends, recvs;
+// Sends and receives of every channel; k-th collective of a group on all its members. Meeting points come before edges:
+// what follows a member follows its meeting point.
+void ActionGraph::FindMeetings() {
+  std::map<std::pair<int, int>, size_t> channel_of;
+  const auto channel = [&](int from, int to) -> Channel& {
+    const auto [it, is_new] = channel_of.try_emplace({from, to}, channels_.size());
+    if (is_new) channels_.push_back({.from = from, .to = to, .sends = {}, .recvs = {}});
+    return channels_[it->second];
+  };
   std::vector<std::vector<std::vector<uint32_t>>> queues(schedule_.groups.size());  // [group][member][k]
   for (size_t g = 0; g < queues.size(); ++g) queues[g].resize(schedule_.groups[g].size());
 
@@ -73,8 +81,8 @@ void ActionGraph::AddStreamsAndMessages() {
     for (int i = 0; i < static_cast<int>(list.size()); ++i) {
       const Action& a = list[i];
       const uint32_t node = node_of({rank, i});
-      if (a.key.kind == Kind::send) sends[{rank, a.peer_or_group}].push_back(node);
-      if (a.key.kind == Kind::recv) recvs[{a.peer_or_group, rank}].push_back(node);
+      if (a.key.kind == Kind::send) channel(rank, a.peer_or_group).sends.push_back(node);
+      if (a.key.kind == Kind::recv) channel(a.peer_or_group, rank).recvs.push_back(node);
       if (a.key.kind != Kind::collective) continue;
       if (a.peer_or_group < 0 || a.peer_or_group >= static_cast<int>(queues.size()))
         throw UserError("rank {}: {} names group {}, which the schedule does not have", rank, ToString(a),
@@ -88,7 +96,6 @@ void ActionGraph::AddStreamsAndMessages() {
     }
   }
 
-  // Meeting points first: what follows a collective follows its meeting point.
   for (size_t g = 0; g < queues.size(); ++g) {
     const auto& queue = queues[g];
     if (queue.empty()) continue;
@@ -105,55 +112,73 @@ void ActionGraph::AddStreamsAndMessages() {
                           schedule_.groups[g][0], ToString(mine), schedule_.groups[g][&member - queue.data()]);
         meet.push_back(member[k]);
       }
-      if (finish_.empty()) {
-        finish_.resize(num_actions_);
-        for (uint32_t n = 0; n < num_actions_; ++n) finish_[n] = n;
-      }
-      const uint32_t meeting = num_actions_ + static_cast<uint32_t>(members_.size());
-      for (const uint32_t node : meet) {
-        links_.push_back({node, meeting, false});
-        finish_[node] = meeting;
-      }
-      members_.push_back(std::move(meet));
+      Meet(std::move(meet));
     }
   }
+  if (transport_ != Transport::blocking) return;
+  for (const Channel& c : channels_)
+    for (size_t k = 0; k < std::min(c.sends.size(), c.recvs.size()); ++k) Meet({c.sends[k], c.recvs[k]});
+}
 
+void ActionGraph::Meet(std::vector<uint32_t> nodes) {
+  if (finish_.empty()) {
+    finish_.resize(num_actions_);
+    for (uint32_t n = 0; n < num_actions_; ++n) finish_[n] = n;
+  }
+  const uint32_t meeting = num_actions_ + static_cast<uint32_t>(members_.size());
+  for (const uint32_t node : nodes) {
+    links_.push_back({node, meeting, false});
+    finish_[node] = meeting;
+  }
+  members_.push_back(std::move(nodes));
+}
+
+void ActionGraph::AddStreams() {
+  struct Lane {
+    Stream stream;
+    int32_t instance;
+    uint32_t last;
+  };
+  std::vector<Lane> lanes;  // of the rank; few
   for (int rank = 0; rank < schedule_.num_ranks(); ++rank) {
     const auto& list = schedule_.ranks[rank];
-    uint32_t last_compute = kNone;
-    std::map<std::pair<Stream, int32_t>, uint32_t> last;  // of the other streams, by instance
+    lanes.clear();
     for (int i = 0; i < static_cast<int>(list.size()); ++i) {
       const uint32_t node = node_of({rank, i});
-      const int32_t instance =
-          list[i].stream >= Stream::send_channel ? list[i].peer_or_group : -1;  // compute, host and copies: one each
-      uint32_t& previous = list[i].stream == Stream::compute
-                               ? last_compute
-                               : last.try_emplace({list[i].stream, instance}, kNone).first->second;
-      if (previous != kNone) Connect(previous, node);
-      previous = node;
+      Stream stream = transport_ == Transport::eager ? Stream::compute : list[i].stream;
+      int32_t instance = stream >= Stream::send_channel ? list[i].peer_or_group : -1;  // compute, host, copies: one each
+      if (transport_ == Transport::blocking && stream >= Stream::send_channel) {
+        stream = Stream::send_channel;
+        instance = -1;
+      }
+      const auto lane = std::find_if(lanes.begin(), lanes.end(),
+                                     [&](const Lane& l) { return l.stream == stream && l.instance == instance; });
+      if (lane == lanes.end()) {
+        lanes.push_back({stream, instance, node});
+      } else {
+        Connect(lane->last, node);
+        lane->last = node;
+      }
     }
   }
+}
 
-  for (const auto& [channel, nodes] : sends) {
-    const auto& other = recvs[channel];
-    const size_t pairs = std::min(nodes.size(), other.size());
+void ActionGraph::AddMessages() {
+  for (const Channel& c : channels_) {
+    const size_t pairs = std::min(c.sends.size(), c.recvs.size());
     for (size_t k = 0; k < pairs; ++k) {
-      const Action& send = schedule_.at(action_of(nodes[k]));
-      const Action& recv = schedule_.at(action_of(other[k]));
+      const Action& send = schedule_.at(action_of(c.sends[k]));
+      const Action& recv = schedule_.at(action_of(c.recvs[k]));
       if (!SameMessage(send, recv))
-        throw UserError("channel {} -> {}: message {} is sent as {} but received as {}", channel.first, channel.second,
-                        k, ToString(send), ToString(recv));
-      Connect(nodes[k], other[k], /*crosses=*/true);
+        throw UserError("channel {} -> {}: message {} is sent as {} but received as {}", c.from, c.to, k,
+                        ToString(send), ToString(recv));
+      if (transport_ != Transport::blocking) Connect(c.sends[k], c.recvs[k], /*crosses=*/true);
     }
-    if (nodes.size() > other.size())
-      throw UserError("rank {}: {} has no receive on rank {}", channel.first,
-                      ToString(schedule_.at(action_of(nodes[pairs]))), channel.second);
-  }
-  for (const auto& [channel, nodes] : recvs) {
-    const auto it = sends.find(channel);
-    const size_t sent = it == sends.end() ? 0 : it->second.size();
-    for (size_t k = sent; k < nodes.size(); ++k)
-      missing_.push_back({nodes[k], fmt::format("its send, which rank {} does not issue", channel.first)});
+    if (c.sends.size() > pairs)
+      throw UserError("rank {}: {} has no receive on rank {}", c.from, ToString(schedule_.at(action_of(c.sends[pairs]))),
+                      c.to);
+    for (size_t k = pairs; k < c.recvs.size(); ++k)
+      missing_.push_back({c.recvs[k], fmt::format("its send, which rank {} does not issue", c.from)});
   }
 }
 
@@ -170,44 +195,10 @@ void ActionGraph::AddExplicitEdges() {
   }
 }
 
-// Read after write, write after read, write after write, in program order of each rank.
 void ActionGraph::AddHazards() {
-  struct Users {
-    uint32_t writer = kNone;
-    std::vector<uint32_t> readers;  // since the last write
-  };
-  std::vector<schedule::Effect> effects;
-  std::vector<uint32_t> before;
-  for (int rank = 0; rank < schedule_.num_ranks(); ++rank) {
-    std::unordered_map<BufferId, Users> buffers;
-    const auto& list = schedule_.ranks[rank];
-    for (int i = 0; i < static_cast<int>(list.size()); ++i) {
-      const uint32_t node = node_of({rank, i});
-      effects.clear();
-      before.clear();
-      AppendEffects(schedule_, rank, list[i], effects);
-      for (const schedule::Effect& effect : effects) {
-        Users& users = buffers[effect.buffer];
-        if (users.writer != kNone && users.writer != node) before.push_back(users.writer);
-        if (effect.access == schedule::Access::read) {
-          users.readers.push_back(node);
-          continue;
-        }
-        for (const uint32_t reader : users.readers)
-          if (reader != node) before.push_back(reader);
-        users.readers.clear();
-        users.writer = node;
-      }
-      std::sort(before.begin(), before.end());
-      before.erase(std::unique(before.begin(), before.end()), before.end());
-      for (const uint32_t b : before) {
-        // Neighbours in the compute stream are ordered already.
-        const ActionRef ref = action_of(b);
-        const bool ordered = list[ref.index].stream == Stream::compute && list[i].stream == Stream::compute;
-        if (!ordered) Connect(b, node);
-      }
-    }
-  }
+  HazardFinder hazards(schedule_);
+  for (int rank = 0; rank < schedule_.num_ranks(); ++rank)
+    for (const auto& [before, after] : hazards.Of(rank)) Connect(node_of({rank, before}), node_of({rank, after}));
 }
 
 void ActionGraph::AddStageGraph() {
@@ -294,7 +285,7 @@ std::string ActionGraph::DescribeBlocked(const std::vector<bool>& done, size_t l
     for (const Link& link : links_)
       if (link.to == node && !done[link.from])
         text += fmt::format("{}{}", std::exchange(first, false) ? " " : ", ", name(link.from));
-    if (first) text += " the other members of its group";
+    if (first) text += " those it meets";
   }
   if (blocked > named) text += fmt::format("\n  and {} more ranks", blocked - named);
   return text;

@@ -36,12 +36,13 @@ Action MessageOf(const Action& action) {
   return send;
 }
 
-// Walks the graph in an order in which everything comes after what it waits for.
+// Walks the graph in an order in which everything comes after what it waits for: along the list of a rank as far as it
+// goes, then elsewhere.
 template <typename Time>
 class Walk {
  public:
-  Walk(const Schedule& schedule, const schedule::ActionCosts<Time>& costs)
-      : schedule_(schedule), costs_(costs), graph_(schedule) {}
+  Walk(const Schedule& schedule, const schedule::ActionCosts<Time>& costs, schedule::Transport transport)
+      : schedule_(schedule), costs_(costs), graph_(schedule, transport) {}
 
   void Run(std::vector<std::vector<Interval<Time>>>& times) {
     times.resize(schedule_.num_ranks());
@@ -50,21 +51,23 @@ class Walk {
     ready_.assign(graph_.num_nodes(), Time(0));
     arrived_.assign(graph_.num_nodes(), Time(0));
     std::vector<uint32_t> waiting = graph_.in_degrees();
-    std::vector<uint32_t> order;
-    order.reserve(waiting.size());
-    for (uint32_t n = 0; n < waiting.size(); ++n)
-      if (waiting[n] == 0) order.push_back(n);
-    for (size_t next = 0; next < order.size(); ++next) {
-      const uint32_t node = order[next];
+    std::vector<uint32_t> runnable;
+    for (auto n = static_cast<uint32_t>(waiting.size()); n-- > 0;)
+      if (waiting[n] == 0) runnable.push_back(n);
+    size_t walked = 0;
+    while (!runnable.empty()) {
+      const uint32_t node = runnable.back();
+      runnable.pop_back();
+      ++walked;
       const Time end = graph_.is_meeting(node) ? Meet(node, times) : Visit(node, times);
       for (const auto* edge = graph_.begin(node); edge != graph_.end(node); ++edge) {
         Release(node, end, *edge);
-        if (--waiting[edge->to] == 0) order.push_back(edge->to);
+        if (--waiting[edge->to] == 0) runnable.push_back(edge->to);
       }
     }
-    if (order.size() == waiting.size()) return;
-    std::vector<bool> done(waiting.size(), false);
-    for (const uint32_t node : order) done[node] = true;
+    if (walked == waiting.size()) return;
+    std::vector<bool> done(waiting.size());
+    for (size_t n = 0; n < waiting.size(); ++n) done[n] = waiting[n] == 0;
     throw UserError("schedule '{}' does not finish: {} of {} actions never run{}", schedule_.name,
                     std::count(done.begin(), done.begin() + graph_.num_actions(), false), graph_.num_actions(),
                     graph_.DescribeBlocked(done, kMaxBlockedNamed));
@@ -79,15 +82,18 @@ class Walk {
     t.start = receives ? ready_[node] : std::max(ready_[node], arrived_[node]);
     t.end = t.start + costs_.Duration(schedule_, ref.rank, action);
     if (receives) t.end = std::max(t.end, arrived_[node]);
-    // A collective goes on at its meeting point, which needs to know when the member was ready.
-    return action.key.kind == Kind::collective ? t.start : t.end;
+    // What meets others goes on at the meeting point, which needs to know when the member was ready.
+    return graph_.meets(node) ? t.start : t.end;
   }
 
   Time Meet(uint32_t meeting, std::vector<std::vector<Interval<Time>>>& times) {
     Time longest = 0;
     for (const uint32_t node : graph_.members(meeting)) {
       const ActionRef ref = graph_.action_of(node);
-      longest = std::max(longest, costs_.Duration(schedule_, ref.rank, schedule_.at(ref)));
+      const Action& action = schedule_.at(ref);
+      Time duration = costs_.Duration(schedule_, ref.rank, action);
+      if (action.key.kind == Kind::send) duration += costs_.Latency(schedule_, ref.rank, action.peer_or_group, action);
+      longest = std::max(longest, duration);
     }
     const Time end = ready_[meeting] + longest;
     for (const uint32_t node : graph_.members(meeting)) {
@@ -134,9 +140,23 @@ std::vector<Rational> PeakMicroBatches(const Schedule& schedule) {
 }  // namespace
 
 template <typename Time>
-Replay<Time> ReplayInOrder(const Schedule& schedule, const schedule::ActionCosts<Time>& costs) {
+Times<Time> TimesInOrder(const Schedule& schedule, const schedule::ActionCosts<Time>& costs,
+                         schedule::Transport transport) {
+  Times<Time> times;
+  Walk<Time>(schedule, costs, transport).Run(times);
+  return times;
+}
+
+template <typename Time>
+Replay<Time> ReplayInOrder(const Schedule& schedule, const schedule::ActionCosts<Time>& costs,
+                           schedule::Transport transport) {
+  return Summarise(schedule, TimesInOrder(schedule, costs, transport));
+}
+
+template <typename Time>
+Replay<Time> Summarise(const Schedule& schedule, Times<Time> times) {
   Replay<Time> replay;
-  Walk<Time>(schedule, costs).Run(replay.times);
+  replay.times = std::move(times);
   replay.actions = schedule.num_actions();
   replay.peak_micro_batches = PeakMicroBatches(schedule);
   Time work = 0;
@@ -186,8 +206,12 @@ schedule::Timeline ToTimeline(const Schedule& schedule, const Replay<Time>& repl
   return timeline;
 }
 
-template Replay<Rational> ReplayInOrder(const Schedule&, const schedule::ActionCosts<Rational>&);
-template Replay<double> ReplayInOrder(const Schedule&, const schedule::ActionCosts<double>&);
+template Times<Rational> TimesInOrder(const Schedule&, const schedule::ActionCosts<Rational>&, schedule::Transport);
+template Times<double> TimesInOrder(const Schedule&, const schedule::ActionCosts<double>&, schedule::Transport);
+template Replay<Rational> Summarise(const Schedule&, Times<Rational>);
+template Replay<double> Summarise(const Schedule&, Times<double>);
+template Replay<Rational> ReplayInOrder(const Schedule&, const schedule::ActionCosts<Rational>&, schedule::Transport);
+template Replay<double> ReplayInOrder(const Schedule&, const schedule::ActionCosts<double>&, schedule::Transport);
 template schedule::Timeline ToTimeline(const Schedule&, const Replay<Rational>&, std::string);
 template schedule::Timeline ToTimeline(const Schedule&, const Replay<double>&, std::string);
 

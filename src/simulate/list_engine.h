@@ -3,7 +3,9 @@
 // In-order replay of a schedule with prices: when does every action start and end? An action starts when it is first
 // in its stream and its hazards are over (schedule/effects.h). A rank has one compute stream, one channel per peer and
 // direction, one queue per group. Sends do not block; a receive ends when its message is there; a collective starts
-// when its last member is ready and ends for all at once.
+// when its last member is ready and ends for all at once. So under channelled transport; under eager transport a rank
+// does one thing after the other, under blocking transport a send and its receive start and end together, and all
+// messages and collectives of a rank wait for each other (simulate/action_graph.h).
 //
 // A schedule without messages (compute only, as builders write it) takes its dependencies between ranks from the stage
 // graph: the forward of a stage waits for the forwards that feed it, the backward for its own forward and the
@@ -43,9 +45,20 @@ struct Replay {
   int64_t actions = 0;
 };
 
-// Instantiated for Rational and double.
+// Times alone, [rank][index]. Instantiated for Rational and double.
 template <typename Time>
-Replay<Time> ReplayInOrder(const schedule::Schedule& schedule, const schedule::ActionCosts<Time>& costs);
+using Times = std::vector<std::vector<Interval<Time>>>;
+template <typename Time>
+Times<Time> TimesInOrder(const schedule::Schedule& schedule, const schedule::ActionCosts<Time>& costs,
+                         schedule::Transport transport = schedule::Transport::channelled);
+
+// What follows from the times of every action.
+template <typename Time>
+Replay<Time> Summarise(const schedule::Schedule& schedule, Times<Time> times);
+
+template <typename Time>
+Replay<Time> ReplayInOrder(const schedule::Schedule& schedule, const schedule::ActionCosts<Time>& costs,
+                           schedule::Transport transport = schedule::Transport::channelled);
 
 // One predicted event per action, times as doubles. Memory events are not filled in.
 template <typename Time>
