@@ -17,6 +17,11 @@ class ActionCosts {
   virtual Time Duration(const Schedule& schedule, int rank, const Action& action) const = 0;
   // Time from the end of a send until its receive can end, for messages between two different ranks.
   virtual Time Latency(const Schedule& schedule, int from, int to, const Action& send) const = 0;
+  // Does the price rest on values outside the range in which anything was measured or stated? Then it is marked in
+  // every output (Provenance::extrapolated).
+  virtual bool Extrapolated(const Schedule& /*schedule*/, int /*rank*/, const Action& /*action*/) const {
+    return false;
+  }
 };
 
 class UniformActionCosts final : public ActionCosts<Rational> {

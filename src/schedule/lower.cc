@@ -107,8 +107,26 @@ void AddHolders(Schedule& schedule, const LowerSpec& spec) {
 
 }  // namespace
 
+LowerSpec Folded(const LowerSpec& spec) {
+  LowerSpec one = spec;
+  one.fold = false;
+  one.data = 1;
+  one.micro_batches = spec.micro_batches / spec.data;
+  if (spec.micro_batches % spec.data != 0 || one.micro_batches == 0)
+    throw UserError(
+        "{} micro-batches over {} replicas give them different numbers, so one cannot stand for all; use a multiple "
+        "of {}, or simulate without folding",
+        spec.micro_batches, spec.data, spec.data);
+  return one;
+}
+
 Schedule AssembleCompute(const Builder& builder, const LowerSpec& spec) {
   CheckSpec(spec);
+  if (spec.fold) {
+    Schedule one = AssembleCompute(builder, Folded(spec));
+    one.copies = spec.data;
+    return one;
+  }
   Schedule schedule;
   schedule.name = builder.name;
   schedule.contract = builder.contract;

@@ -21,6 +21,7 @@ struct LowerSpec {
   int pipeline = 1;       // P
   int chunks = 1;         // V
   int micro_batches = 1;  // G, of the whole step
+  bool fold = false;      // one replica stands for all (Schedule::copies); G must divide by the replicas
   std::string placement;  // empty: the builder's default
   // Parameters used by several stages: for each the stages, ascending (tied embeddings: {0, S-1}).
   std::vector<std::vector<uint16_t>> shared_parameters;
@@ -61,6 +62,10 @@ VerifyOptions VerifyOptionsAfter(const Pass& pass, const LowerSpec& spec);
 // empty) sees the schedule after each.
 void RunPasses(Schedule& schedule, const LowerSpec& spec,
                const std::function<void(const Pass&, const Schedule&)>& after_pass = {});
+
+// The pipeline of one replica, with its share of the micro-batches: what `spec.fold` builds. UserError when the
+// replicas are not alike.
+LowerSpec Folded(const LowerSpec& spec);
 
 // AssembleCompute, then RunPasses.
 Schedule Lower(const Builder& builder, const LowerSpec& spec,

@@ -42,6 +42,9 @@ struct Schedule {
   std::vector<Size> sizes{Size{}};           // [SizeId]; 0 is "no bytes"
   std::vector<ActionRef> edges;              // targets of Action::extra_edges: what must have ended before
   std::vector<std::vector<Action>> ranks;    // [rank] program order
+  // Identical replicas folded into one: every rank stands for `copies` ranks that do the same with micro-batches of
+  // their own, and every group for the ranks of all copies together. Only simulated, never run.
+  int32_t copies = 1;
 
   int num_ranks() const { return static_cast<int>(ranks.size()); }
   int num_stages() const { return graph.num_stages(); }
@@ -50,6 +53,8 @@ struct Schedule {
   int64_t num_actions() const;
   // Forward, recompute and backward alone: what the passes make a step of.
   bool is_compute_only() const;
+  // Ranks of a group, those of all copies together.
+  int64_t group_size(int32_t group) const { return static_cast<int64_t>(groups[group].size()) * copies; }
   // Is the rank in this group? The group exists.
   bool HasRank(int32_t group, int rank) const;
   // Index of the group with exactly these ranks (ascending, unique), added when it is new.

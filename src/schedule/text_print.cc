@@ -105,6 +105,7 @@ class Printer {
     PrintGraph();
     PrintRoute();
     PrintContract();
+    if (s_.copies != 1) Line("copies {}", s_.copies);
     PrintStageOptions();
     for (size_t g = 0; g < s_.groups.size(); ++g) {
       Append("group {} =", g);

@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <set>
 
-#include "base/error.h"
 #include "schedule/effects.h"
-#include "schedule/operators.h"
 #include "simulate/action_graph.h"
+#include "simulate/stuck.h"
 
 namespace penstock::simulate {
 
@@ -18,23 +17,8 @@ using schedule::Stream;
 
 namespace {
 
-constexpr size_t kMaxBlockedNamed = 8;
-
 double ToDouble(const Rational& time) { return time.ToDouble(); }
 double ToDouble(double time) { return time; }
-
-// The message that crosses when `action` has produced something for a stage on another rank.
-Action MessageOf(const Action& action) {
-  if (action.key.kind == Kind::send) return action;
-  Action send;
-  send.key.kind = Kind::send;
-  send.key.op =
-      schedule::FindOp(action.key.kind == Kind::forward ? schedule::ops::kActivation : schedule::ops::kGradient);
-  send.key.unit = action.key.unit;
-  send.key.micro_batch = action.key.micro_batch;
-  send.stream = Stream::send_channel;
-  return send;
-}
 
 // Walks the graph in an order in which everything comes after what it waits for: along the list of a rank as far as it
 // goes, then elsewhere.
@@ -68,9 +52,7 @@ class Walk {
     if (walked == waiting.size()) return;
     std::vector<bool> done(waiting.size());
     for (size_t n = 0; n < waiting.size(); ++n) done[n] = waiting[n] == 0;
-    throw UserError("schedule '{}' does not finish: {} of {} actions never run{}", schedule_.name,
-                    std::count(done.begin(), done.begin() + graph_.num_actions(), false), graph_.num_actions(),
-                    graph_.DescribeBlocked(done, kMaxBlockedNamed));
+    ThrowStuck(schedule_, graph_, done);
   }
 
  private:

@@ -70,7 +70,7 @@ class Walk {
     for (const UseRef ref : UsesOfStage(s_, stage)) {
       const ParameterUnit& unit = s_.holders.units[ref.unit];
       const int32_t group = unit.uses[ref.use].group;
-      if (s_.groups[group].size() > 1)
+      if (s_.group_size(group) > 1)
         pending_.push_back(MakeCollective(ops::kReduce, unit.unit, ref.use, group, unit_bytes_[ref.unit]));
       if (--uses_left_[ref.unit] == 0 && unit.shared())
         pending_.push_back(MakeCollective(ops::kSumUses, unit.unit, 0, unit.group, unit_bytes_[ref.unit]));

@@ -41,6 +41,9 @@ void Parser::ParseHeader(std::string_view key) {
   } else if (key == "replicas") {
     Once(lines_.replicas);
     replicas_ = static_cast<int>(OnlyInteger(1, kMaxRanks));
+  } else if (key == "copies") {
+    Once(lines_.copies);
+    s_.copies = static_cast<int32_t>(OnlyInteger(1, kMaxRanks));
   } else if (key == "replica-of") {
     Once(lines_.replicas);
     s_.route.replica_of = IntegersToEnd<int32_t>("replica", 0, kMaxRanks - 1);

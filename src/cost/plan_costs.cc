@@ -1,0 +1,230 @@
+#include "cost/plan_costs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "cost/layer_price.h"
+#include "cost/operator_price.h"
+#include "schedule/operators.h"
+
+namespace penstock::cost {
+
+using schedule::Action;
+using schedule::Kind;
+
+namespace {
+
+void HashFormula(Hasher& hasher, const model::SizeFormula& f) {
+  hasher.Update(static_cast<uint64_t>(f.per_sample));
+  hasher.Update(static_cast<uint64_t>(f.per_token));
+  hasher.Update(static_cast<uint64_t>(f.per_token_pair));
+}
+
+}  // namespace
+
+std::string LayerSubject(const model::ModelSpec& spec, int layer) {
+  const model::LayerSpec& l = spec.layers[layer];
+  Hasher hasher;
+  hasher.Update(spec.family);
+  for (const int p : l.parameters)
+    for (const int64_t extent : spec.parameters[p].shape) hasher.Update(static_cast<uint64_t>(extent));
+  for (const model::SizeFormula& f : {l.forward_flops, l.input_flops, l.weight_flops, l.saved, l.saved_operands})
+    HashFormula(hasher, f);
+  for (const model::Operation& op : l.operations) {
+    hasher.Update(op.name);
+    HashFormula(hasher, op.moved);
+  }
+  return fmt::format("{}.{}.{}", spec.family, l.kind, hasher.Digest().Hex().substr(0, 12));
+}
+
+PlanCosts::PlanCosts(const CostRequest& request) : request_(request) {
+  PENSTOCK_CHECK_EQ(request.units.size(), request.schedule.holders.units.size());
+  PENSTOCK_CHECK_EQ(request.partition.stages(), request.schedule.num_stages());
+  FindDevices();
+  FindGroups();
+  PriceStages();
+  for (int k = 0; k < schedule::kKindCount; ++k)
+    if (const auto measured = Measured(fmt::format("action:{}", schedule::kKindNames[k]), 1)) overhead_[k] = *measured;
+  if (const auto measured = Measured("step", 1)) step_overhead_ = measured->seconds;
+  // Boundaries over a link of each level.
+  for (const cluster::Level& level : request_.placement.cluster().levels) {
+    auto& row = sends_.emplace_back();
+    for (size_t edge = 0; edge < request_.schedule.graph.edges().size(); ++edge) {
+      const double bytes = static_cast<double>(EdgeElements(static_cast<int>(edge))) * request_.arithmetic.boundary_bytes;
+      const cluster::Link& link = level.link;
+      row.push_back({link.bytes_per_second > 0 ? link.Seconds(bytes) - link.latency_seconds : 0,
+                     link.bytes_per_second > 0 && !link.efficiency.InRange(bytes)});
+    }
+  }
+}
+
+std::optional<Price> PlanCosts::Measured(const std::string& subject, double size) const {
+  if (request_.profile == nullptr) return std::nullopt;
+  const auto answer = request_.profile->Find(subject, size);
+  if (!answer) return std::nullopt;
+  return Price{answer->seconds, answer->extrapolated};
+}
+
+void PlanCosts::FindDevices() {
+  for (int rank = 0; rank < request_.schedule.num_ranks(); ++rank) {
+    const cluster::Device* device = &request_.placement.DeviceTypeOf(rank);
+    const auto it = std::find(device_types_.begin(), device_types_.end(), device);
+    type_of_.push_back(static_cast<int>(it - device_types_.begin()));
+    if (it == device_types_.end()) device_types_.push_back(device);
+  }
+}
+
+void PlanCosts::FindGroups() {
+  const int64_t positions = request_.placement.pipeline();
+  for (const auto& group : request_.schedule.groups) {
+    std::vector<int64_t> devices;
+    for (int64_t copy = 0; copy < request_.schedule.copies; ++copy)
+      for (const int32_t rank : group) devices.push_back(request_.placement.DeviceOf(copy * positions + rank));
+    std::sort(devices.begin(), devices.end());
+    groups_.push_back(devices.empty() ? GroupLink{} : LinkOfGroup(request_.placement.cluster(), devices));
+  }
+}
+
+GroupLink PlanCosts::TensorLink(int rank) const {
+  std::vector<int64_t> devices;
+  for (int64_t member = 0; member < request_.placement.tensor(); ++member)
+    devices.push_back(request_.placement.DeviceOf(rank, member));
+  return LinkOfGroup(request_.placement.cluster(), devices);
+}
+
+void PlanCosts::PriceStages() {
+  for (size_t type = 0; type < device_types_.size(); ++type) {
+    const auto rank = static_cast<int>(std::find(type_of_.begin(), type_of_.end(), static_cast<int>(type)) - type_of_.begin());
+    const GroupLink tensor_link = TensorLink(rank);
+    const LayerRequest layer_request{.device = *device_types_[type],
+                                     .arithmetic = request_.arithmetic,
+                                     .samples = request_.samples,
+                                     .length = request_.length,
+                                     .tensor = request_.placement.tensor(),
+                                     .sequence_parallel = request_.sequence_parallel,
+                                     .selective = request_.selective,
+                                     .tensor_link = tensor_link};
+    // Layers that are alike have one price.
+    std::map<std::string, StagePrices> known;
+    auto& row = stages_.emplace_back();
+    for (int stage = 0; stage < request_.partition.stages(); ++stage) {
+      StagePrices sum;
+      for (int l = request_.partition.first[stage]; l < request_.partition.first[stage + 1]; ++l) {
+        const auto [it, is_new] = known.try_emplace(LayerSubject(request_.spec, l));
+        if (is_new) {
+          const LayerPrices computed = PriceLayer(request_.spec.layers[l], layer_request);
+          const cluster::Device& device = *device_types_[type];
+          StagePrices& p = it->second;
+          p.forward = PriceCompute(l, device, "forward", computed.forward);
+          p.backward_input = PriceCompute(l, device, "backward_input", computed.backward_input);
+          p.backward_weight = PriceCompute(l, device, "backward_weight", computed.backward_weight);
+        }
+        sum.forward += it->second.forward;
+        sum.backward_input += it->second.backward_input;
+        sum.backward_weight += it->second.backward_weight;
+      }
+      row.push_back(sum);
+    }
+  }
+}
+
+Price PlanCosts::PriceCompute(int layer, const cluster::Device&, std::string_view kind, const Price& computed) {
+  const std::string subject = fmt::format("layer:{}:{}:{}:{}", LayerSubject(request_.spec, layer), kind,
+                                          request_.arithmetic.precision, request_.length);
+  if (request_.placement.tensor() == 1) {
+    if (const auto measured = Measured(subject, static_cast<double>(request_.samples))) {
+      ++measured_;
+      return *measured;
+    }
+  }
+  ++computed_;
+  return computed;
+}
+
+int64_t PlanCosts::elements(int unit) const {
+  const int64_t tensor = request_.placement.tensor();
+  return (request_.units[unit].numel + tensor - 1) / tensor;
+}
+
+int64_t PlanCosts::EdgeElements(int edge) const {
+  const int stage = request_.schedule.graph.edges()[edge].from;
+  int64_t elements = 0;
+  for (const model::BoundaryTensor& tensor : request_.spec.layers[request_.partition.first[stage + 1] - 1].boundary)
+    elements += tensor.numel(request_.samples, request_.length);
+  // Each member of the cell sends its share to its counterpart (the scatter-gather of Narayanan et al. 2021).
+  return (elements + request_.placement.tensor() - 1) / request_.placement.tensor();
+}
+
+Price PlanCosts::PriceSend(int rank, const Action& action) const {
+  const cluster::Cluster& cluster = request_.placement.cluster();
+  const int64_t from = request_.placement.DeviceOf(rank), to = request_.placement.DeviceOf(action.peer_or_group);
+  const auto edge = static_cast<size_t>(action.key.part);
+  if (cluster.overrides.empty()) {
+    const int level = cluster.LevelBetween(from, to);
+    return level < 0 ? Price{} : sends_[level].at(edge);
+  }
+  const cluster::Link& link = cluster.LinkBetween(from, to);
+  if (link.bytes_per_second <= 0) return {};
+  const double bytes = static_cast<double>(EdgeElements(action.key.part)) * request_.arithmetic.boundary_bytes;
+  return {link.Seconds(bytes) - link.latency_seconds, !link.efficiency.InRange(bytes)};
+}
+
+Price PlanCosts::PriceOperator(int rank, const Action& action) const {
+  const OperatorPrice& price = Registry<OperatorPrice>::Find(schedule::OpName(action.key.op));
+  return price.price(*this, rank, action);
+}
+
+Price PlanCosts::PriceOf(int rank, const Action& action) const {
+  const auto stage = [&]() -> const StagePrices& { return stages_[type_of_[rank]][action.key.unit.stage]; };
+  const Price& overhead = overhead_[static_cast<size_t>(action.key.kind)];
+  switch (action.key.kind) {
+    case Kind::forward:
+    case Kind::recompute:
+      return stage().forward + overhead;
+    case Kind::backward:
+      return stage().backward_input + stage().backward_weight + overhead;
+    case Kind::backward_input:
+      return stage().backward_input + overhead;
+    case Kind::backward_weight:
+      return stage().backward_weight + overhead;
+    case Kind::update: {
+      const auto n = static_cast<double>(elements(action.key.unit.stage));
+      const Arithmetic& a = request_.arithmetic;
+      if (n == 0) return overhead;
+      if (const auto measured = Measured(fmt::format("update:{}:{}", request_.optimizer, a.precision), n))
+        return *measured + overhead;
+      // Gradient read; master (or only) copy and states read and written; the narrow copy written.
+      const double copy = a.master_bytes > 0 ? a.master_bytes : a.weight_bytes;
+      const double bytes = n * (a.gradient_bytes + 2 * copy + 2 * request_.optimizer_states * a.state_bytes +
+                                (a.master_bytes > 0 ? a.weight_bytes : 0));
+      return MemoryBound(device(rank), bytes) + overhead;
+    }
+    case Kind::send:
+      return PriceSend(rank, action) + overhead;
+    case Kind::recv:
+    case Kind::collective:
+    case Kind::check:
+    case Kind::task:
+    case Kind::copy:
+      return PriceOperator(rank, action) + overhead;
+  }
+  return {};
+}
+
+double PlanCosts::Duration(const schedule::Schedule&, int rank, const Action& action) const {
+  return PriceOf(rank, action).seconds;
+}
+
+bool PlanCosts::Extrapolated(const schedule::Schedule&, int rank, const Action& action) const {
+  return PriceOf(rank, action).extrapolated;
+}
+
+double PlanCosts::Latency(const schedule::Schedule&, int from, int to, const Action&) const {
+  const int64_t a = request_.placement.DeviceOf(from), b = request_.placement.DeviceOf(to);
+  return a == b ? 0 : request_.placement.cluster().LinkBetween(a, b).latency_seconds;
+}
+
+}  // namespace penstock::cost

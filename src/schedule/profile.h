@@ -1,0 +1,52 @@
+// src/schedule/profile.h
+//
+// Measured times, by what was measured and how large it was: `train` writes them, cost reads them where a price would
+// otherwise be computed from a device's data sheet.
+//
+// A subject is a text without spaces, a size is a number in the subject's own unit; times between two measured sizes
+// are interpolated linearly, outside the range the nearest one is scaled in proportion and marked as extrapolated.
+//   layer:<kind of layer, with its shapes>:<action kind>:<precision>:<tokens of a sample>   size: samples
+//   update:<optimizer>:<precision>, norm:<precision>                                        size: elements
+//   reduce:<ranks>:<precision>, sum_uses:<ranks>:<precision>                                size: elements
+//   message:<precision>                                                                     size: elements
+//   action:<action kind or operator>      what an action takes beside the above             size: 1
+//   step                                  what a step takes beside its actions              size: 1
+// Plain data. Reading from several threads is safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace penstock::schedule {
+
+class Profile {
+ public:
+  struct Sample {
+    double size = 1;
+    double seconds = 0;  // median
+    int64_t count = 0;   // of measurements
+  };
+  struct Answer {
+    double seconds = 0;
+    bool extrapolated = false;
+  };
+
+  std::string machine;  // what it was measured on, for people
+
+  // Merges with a sample of the same subject and size: the one with more measurements stays, of equal ones the new.
+  void Add(const std::string& subject, Sample sample);
+  std::optional<Answer> Find(std::string_view subject, double size) const;
+  const std::map<std::string, std::vector<Sample>, std::less<>>& subjects() const { return subjects_; }
+  bool empty() const { return subjects_.empty(); }
+  // Everything of `other`, as Add does.
+  void Merge(const Profile& other);
+
+ private:
+  std::map<std::string, std::vector<Sample>, std::less<>> subjects_;  // samples ascend by size
+};
+
+}  // namespace penstock::schedule
