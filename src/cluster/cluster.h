@@ -26,13 +26,14 @@ class EfficiencyCurve {
   };
   EfficiencyCurve() = default;                               // 1 everywhere; has no range
   explicit EfficiencyCurve(std::vector<Point> points);       // ascending sizes > 0, efficiencies in (0, 1]
-  double operator()(double size) const;
+  double operator()(double size) const;  // a size of 0 or less: as the smallest point
   // Was anything of this size measured or stated? True for an empty curve.
   bool InRange(double size) const;
   const std::vector<Point>& points() const { return points_; }
 
  private:
   std::vector<Point> points_;
+  std::vector<double> logs_;  // of the sizes
 };
 
 // Classes of operations that reach different shares of a peak.
@@ -92,15 +93,15 @@ struct Cluster {
   std::vector<Device> devices;         // types
   std::vector<int32_t> device_of;      // [device index] -> type; empty: all are type 0
   std::vector<Level> levels;           // lowest first; the product of their sizes is the number of devices
-  std::vector<PairLink> overrides;
+  std::vector<PairLink> overrides;     // ascending by (from, to); few
   bool calibrated = false;             // numbers measured on the machine itself, rather than stated by a vendor
   std::map<std::string, std::string> sources;  // "device.a100.memory_bytes_per_second" -> where the number comes from
 
   int64_t num_devices() const;
   const Device& device(int64_t index) const;  // UserError when there is no such device
-  // Lowest level whose group holds both; -1: the same device.
+  // Lowest level whose group holds both; -1: the same device. UserError when they share none: an index is out of range.
   int LevelBetween(int64_t a, int64_t b) const;
-  // The pair's override, or its level's link.
+  // The pair's override, or its level's link; a link without latency and of infinite bandwidth from a device to itself.
   const Link& LinkBetween(int64_t from, int64_t to) const;
 };
 
