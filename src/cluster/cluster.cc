@@ -75,9 +75,9 @@ const Link& Cluster::LinkBetween(int64_t from, int64_t to) const {
   static const Link kSelf;
   if (from == to) return kSelf;
   if (!overrides.empty()) {
-    const auto found = std::lower_bound(
-        overrides.begin(), overrides.end(), std::pair(from, to),
-        [](const PairLink& link, const auto& pair) { return std::pair(link.from, link.to) < pair; });
+    const auto found =
+        std::lower_bound(overrides.begin(), overrides.end(), std::pair(from, to),
+                         [](const PairLink& link, const auto& pair) { return std::pair(link.from, link.to) < pair; });
     if (found != overrides.end() && found->from == from && found->to == to) return found->link;
   }
   return levels[static_cast<size_t>(LevelBetween(from, to))].link;

@@ -24,9 +24,7 @@ struct DeviceType {
 
 class Parser {
  public:
-  Parser(const Node& root, const std::string& file) : faults_(file), root_(&root, "", 1, faults_) {
-    out_.file = file;
-  }
+  Parser(const Node& root, const std::string& file) : faults_(file), root_(&root, "", 1, faults_) { out_.file = file; }
 
   Cluster Parse() {
     Head();
@@ -139,9 +137,10 @@ class Parser {
     for (const DeviceType& type : types_) {
       if (types_.size() == 1 && !type.count) return;  // all of them
       if (!type.count)
-        faults_.Add(type.line, fmt::format("device.{}: 'count' is missing: with several device types each says how many "
-                                           "there are (or cluster.layout lists them)",
-                                           type.device.name));
+        faults_.Add(type.line,
+                    fmt::format("device.{}: 'count' is missing: with several device types each says how many "
+                                "there are (or cluster.layout lists them)",
+                                type.device.name));
       declared += type.count.value_or(0);
     }
     faults_.Throw();
@@ -175,8 +174,8 @@ class Parser {
     for (const Node& item : layout_->items) {
       const auto found = std::find(names.begin(), names.end(), item.text);
       if (item.kind != Kind::kString || found == names.end())
-        fault(item, fmt::format("unknown device type {}{}", config::Shown(item),
-                                DidYouMean(item.text.substr(0, 64), names)));
+        fault(item,
+              fmt::format("unknown device type {}{}", config::Shown(item), DidYouMean(item.text.substr(0, 64), names)));
       else
         pattern.push_back(static_cast<int32_t>(found - names.begin()));
     }
@@ -201,8 +200,8 @@ class Parser {
     for (const auto& [pair, line] : override_lines_) {
       for (const int64_t end : {pair.from, pair.to})
         if (end >= num_devices_)
-          faults_.Add(line, fmt::format("{}: there is no device {}; there are {}, numbered from 0", TableName(pair), end,
-                                        num_devices_));
+          faults_.Add(line, fmt::format("{}: there is no device {}; there are {}, numbered from 0", TableName(pair),
+                                        end, num_devices_));
       if (pair.from == pair.to)
         faults_.Add(line, fmt::format("{}: 'from' and 'to' must be two devices", TableName(pair)));
       if (before != nullptr && before->from == pair.from && before->to == pair.to)

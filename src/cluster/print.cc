@@ -57,8 +57,8 @@ class Printer {
   std::string Finish() {
     std::map<std::string, int> uses;
     for (const auto& [key, source] : sources_) ++uses[source];
-    const auto common = std::max_element(uses.begin(), uses.end(),
-                                         [](const auto& a, const auto& b) { return a.second < b.second; });
+    const auto common =
+        std::max_element(uses.begin(), uses.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
     if (common != uses.end()) Line("source", TomlText(common->first));
     for (const auto& [key, source] : sources_)
       if (source != common->first) Line("sources." + TomlText(key), TomlText(source));
@@ -107,7 +107,8 @@ Layout LayoutOf(const Cluster& cluster) {
 
 std::string PrintCluster(const Cluster& cluster) {
   const Layout layout = LayoutOf(cluster);
-  std::string out = fmt::format("[cluster]\nname = {}\nsummary = {}\n", TomlText(cluster.name), TomlText(cluster.summary));
+  std::string out =
+      fmt::format("[cluster]\nname = {}\nsummary = {}\n", TomlText(cluster.name), TomlText(cluster.summary));
   if (!cluster.devices.empty() && !cluster.devices[0].price_currency.empty())
     out += fmt::format("currency = {}\n", TomlText(cluster.devices[0].price_currency));
   if (cluster.calibrated) out += "calibrated = true\n";

@@ -23,8 +23,9 @@ std::string ThisMachineFile() {
   if (folder.empty()) {
     const std::string home = Variable("HOME");
     if (home.empty())
-      throw UserError("'{}' is kept in the folder of your settings, and neither XDG_CONFIG_HOME nor HOME is set; set one",
-                      kThisMachine);
+      throw UserError(
+          "'{}' is kept in the folder of your settings, and neither XDG_CONFIG_HOME nor HOME is set; set one",
+          kThisMachine);
     folder = home + "/.config";
   }
   return fmt::format("{}/penstock/{}.toml", folder, kThisMachine);

@@ -1,7 +1,7 @@
 // src/cluster/read.h
 //
-// Clusters as TOML files (docs/clusters.md) and the library of machines that comes with Penstock (clusters/*.toml in the
-// sources, compiled in).
+// Clusters as TOML files (docs/clusters.md) and the library of machines that comes with Penstock (clusters/*.toml in
+// the sources, compiled in).
 //
 // Errors: UserError for what is wrong in a file, all faults in one message, a line each: file, line, key, what would
 //         work. A number without a source is a fault. WorldError for a file that is there and cannot be read.

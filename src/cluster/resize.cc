@@ -24,8 +24,9 @@ Cluster Resized(const Cluster& cluster, int64_t devices) {
     throw UserError("cluster '{}' cannot have {} devices: at least 1, at most {}", cluster.name, devices, kMaxDevices);
   if (std::adjacent_find(cluster.device_of.begin(), cluster.device_of.end(), std::not_equal_to<>()) !=
       cluster.device_of.end())
-    throw UserError("cluster '{}' mixes device types, so {} of its devices are not determined; write a file of that size",
-                    cluster.name, devices);
+    throw UserError(
+        "cluster '{}' mixes device types, so {} of its devices are not determined; write a file of that size",
+        cluster.name, devices);
   Cluster out = cluster;
   if (out.levels.empty() && devices > 1)
     throw UserError("cluster '{}' is one device without a network; add a [[level]] to its file", cluster.name);

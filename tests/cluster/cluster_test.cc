@@ -48,7 +48,8 @@ TEST(EfficiencyCurve, RefusesWhatIsNoCurve) {
 }
 
 TEST(Link, Seconds) {
-  const Link link{.latency_seconds = 1e-6, .bytes_per_second = 1e9, .efficiency = EfficiencyCurve({{1, 0.5}, {4, 0.5}})};
+  const Link link{
+      .latency_seconds = 1e-6, .bytes_per_second = 1e9, .efficiency = EfficiencyCurve({{1, 0.5}, {4, 0.5}})};
   EXPECT_DOUBLE_EQ(link.Seconds(1000), 1e-6 + 1000 / 0.5e9);
   EXPECT_DOUBLE_EQ(link.Seconds(0), 1e-6);
   EXPECT_DOUBLE_EQ((Link{.latency_seconds = 2, .bytes_per_second = 0, .efficiency = {}}).Seconds(1e12), 2);

@@ -1,4 +1,5 @@
-// Random mutations of a valid file: whatever comes, the answer is a cluster that can be used and printed, or a UserError.
+// Random mutations of a valid file: whatever comes, the answer is a cluster that can be used and printed, or a
+// UserError.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -12,10 +13,12 @@ namespace penstock::cluster {
 namespace {
 
 constexpr std::string_view kPieces[] = {
-    "[",      "]",       "[[",       "]]",       "{",      "}",          "=",        ".",         ",",
-    "\"",     "'",       "#",        "\n",       "0",      "-1",         "1e999",    "nan",       "inf",
-    "1e-320", "true",    "16777216", "99999999", "[]",     "{}",         "[[1, 1]]", "1979-05-27", "\xff",
-    "source", "sources", "layout",   "count",    "device", "[[device]]", "[[level]]", "[[override]]", "\"80 GiB\"",
+    "[",          "]",      "[[",    "]]",       "{",          "}",         "=",
+    ".",          ",",      "\"",    "'",        "#",          "\n",        "0",
+    "-1",         "1e999",  "nan",   "inf",      "1e-320",     "true",      "16777216",
+    "99999999",   "[]",     "{}",    "[[1, 1]]", "1979-05-27", "\xff",      "source",
+    "sources",    "layout", "count", "device",   "[[device]]", "[[level]]", "[[override]]",
+    "\"80 GiB\"",
 };
 
 std::string Mutated(std::mt19937& random) {

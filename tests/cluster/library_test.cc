@@ -124,8 +124,9 @@ TEST(ReadCluster, PathsAndNames) {
     ReadCluster("a100-08");
     FAIL();
   } catch (const UserError& error) {
-    EXPECT_STREQ(error.what(),
-                 "there is no cluster named 'a100-08'; did you mean 'a100-80'?; a path to a file has a '/' or ends in .toml");
+    EXPECT_STREQ(
+        error.what(),
+        "there is no cluster named 'a100-08'; did you mean 'a100-80'?; a path to a file has a '/' or ends in .toml");
   }
 }
 

@@ -53,7 +53,8 @@ TEST(ParseCluster, ReadsEverything) {
 }
 
 TEST(ParseCluster, LayoutRepeats) {
-  std::string text = With("currency = \"EUR\"", "currency = \"EUR\"\nlayout = [\"slow\", \"fast\", \"fast\", \"fast\"]");
+  std::string text =
+      With("currency = \"EUR\"", "currency = \"EUR\"\nlayout = [\"slow\", \"fast\", \"fast\", \"fast\"]");
   for (int i = 0; i < 2; ++i) text.replace(text.find("count = 8\n"), 10, "");
   const Cluster c = ParseCluster(text, "c.toml");
   for (int64_t i = 0; i < 16; ++i) EXPECT_EQ(c.device(i).name, i % 4 == 0 ? "slow" : "fast") << i;
@@ -61,8 +62,10 @@ TEST(ParseCluster, LayoutRepeats) {
 
 TEST(ParseCluster, OneTypeNeedsNoCount) {
   std::string text(kExample);
-  text.erase(text.find("[[device]]\nname = \"slow\""), text.find("[[level]]") - text.find("[[device]]\nname = \"slow\""));
-  EXPECT_EQ(Complaint(text), "c.toml:5: 8 devices declared but levels make 16 (node 4 x rack 4); change a count or a size");
+  text.erase(text.find("[[device]]\nname = \"slow\""),
+             text.find("[[level]]") - text.find("[[device]]\nname = \"slow\""));
+  EXPECT_EQ(Complaint(text),
+            "c.toml:5: 8 devices declared but levels make 16 (node 4 x rack 4); change a count or a size");
   text.replace(text.find("count = 8\n"), 10, "");
   EXPECT_TRUE(ParseCluster(text, "c.toml").device_of.empty());
 }
@@ -76,7 +79,8 @@ TEST(ParseCluster, SaysWhatIsWrongAndWhatWouldWork) {
       {"count = 8", "count = 10", "c.toml:5: 18 devices declared but levels make 16 (node 4 x rack 4); change a count"},
       {"launch_seconds", "lunch_seconds",
        "c.toml:12: unknown key 'device.fast.lunch_seconds'; did you mean 'launch_seconds'?"},
-      {"[[level]]\nname = \"rack\"", "[[lever]]\nname = \"rack\"", "c.toml:35: unknown key 'lever'; did you mean 'level'?"},
+      {"[[level]]\nname = \"rack\"", "[[lever]]\nname = \"rack\"",
+       "c.toml:35: unknown key 'lever'; did you mean 'level'?"},
       {"currency", "currancy", "c.toml:4: unknown key 'cluster.currancy'; did you mean 'currency'?"},
       {"bf16 = 312e12", "bf61 = 312e12",
        "c.toml:11: unknown key 'device.fast.flops_per_second.bf61'; did you mean 'bf16'?"},
