@@ -26,7 +26,7 @@ class Printer {
     for (const NumberField& field : fields.numbers) {
       std::visit(
           [&](const auto* value) {
-            if (!field.required && *value == 0) return;
+            if (!field.required && *value == 0 && !cluster_.sources.contains(table_ + "." + field.key)) return;
             if constexpr (std::is_same_v<decltype(value), const double*>)
               Line(field.key, TomlReal(*value));
             else

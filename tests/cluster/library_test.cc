@@ -50,6 +50,14 @@ TEST(PrintCluster, ReadsBackWithMixedDevicesAndOverrides) {
   ExpectEqual(ParseCluster(text, "printed"), cluster);
 }
 
+TEST(PrintCluster, KeepsAStatedZeroAndItsSource) {
+  std::string text(kExample);
+  text.replace(text.find("launch_seconds = 5e-6"), 21, "launch_seconds = 0");
+  const Cluster cluster = ParseCluster(text, "c.toml");
+  EXPECT_EQ(cluster.sources.count("device.fast.launch_seconds"), 1u);
+  ExpectEqual(ParseCluster(PrintCluster(cluster), "printed"), cluster);
+}
+
 // Listed by hand, not by what the reader knows.
 TEST(ClusterLibrary, EveryNumberHasASource) {
   for (const std::string& name : ClusterNames()) {

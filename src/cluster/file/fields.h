@@ -16,7 +16,7 @@ struct NumberField {
   std::string key;
   std::variant<int*, int64_t*, double*> value;
   Unit unit = Unit::kPlain;
-  bool required = false;  // else 0, and left out when printed
+  bool required = false;  // else 0 when it is not there; a 0 with a source was there
   double min = 0, max = 0;
 };
 struct CurveField {
