@@ -48,8 +48,8 @@ struct Device {
   double memory_bytes_per_second = 0;
   int64_t memory_bytes = 0;
   double launch_seconds = 0;  // fixed time of one operation (kernel launch)
-  std::array<EfficiencyCurve, kOperationCount>
-      efficiency;  // by Operation, of flops (gemm, attention) or bytes (memory)
+  // By Operation, of flops (gemm, attention) or bytes (memory).
+  std::array<EfficiencyCurve, kOperationCount> efficiency;
   // Beside the device, per device: host memory and disk, and the way to them (0: none stated).
   int64_t host_memory_bytes = 0;
   double host_bytes_per_second = 0;  // device to host memory
