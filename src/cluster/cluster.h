@@ -24,15 +24,16 @@ class EfficiencyCurve {
     double size = 0;  // flops of a GEMM, bytes of a memory-bound operation or message
     double efficiency = 1;
   };
-  EfficiencyCurve() = default;                               // 1 everywhere; has no range
-  explicit EfficiencyCurve(std::vector<Point> points);       // ascending sizes > 0, efficiencies in (0, 1]
-  double operator()(double size) const;
+  EfficiencyCurve() = default;                          // 1 everywhere; has no range
+  explicit EfficiencyCurve(std::vector<Point> points);  // ascending sizes > 0, efficiencies in (0, 1]
+  double operator()(double size) const;                 // a size of 0 or less: as the smallest point
   // Was anything of this size measured or stated? True for an empty curve.
   bool InRange(double size) const;
   const std::vector<Point>& points() const { return points_; }
 
  private:
   std::vector<Point> points_;
+  std::vector<double> logs_;  // of the sizes
 };
 
 // Classes of operations that reach different shares of a peak.
@@ -47,7 +48,8 @@ struct Device {
   double memory_bytes_per_second = 0;
   int64_t memory_bytes = 0;
   double launch_seconds = 0;  // fixed time of one operation (kernel launch)
-  std::array<EfficiencyCurve, kOperationCount> efficiency;  // by Operation, of flops (gemm, attention) or bytes (memory)
+  // By Operation, of flops (gemm, attention) or bytes (memory).
+  std::array<EfficiencyCurve, kOperationCount> efficiency;
   // Beside the device, per device: host memory and disk, and the way to them (0: none stated).
   int64_t host_memory_bytes = 0;
   double host_bytes_per_second = 0;  // device to host memory
@@ -63,8 +65,8 @@ struct Device {
 // alpha-beta, with the share of the bandwidth that messages of a size reach.
 struct Link {
   double latency_seconds = 0;
-  double bytes_per_second = 0;  // of one device in one direction
-  EfficiencyCurve efficiency;   // of the bandwidth, by message bytes
+  double bytes_per_second = 0;         // of one device in one direction
+  EfficiencyCurve efficiency;          // of the bandwidth, by message bytes
   double Seconds(double bytes) const;  // latency + bytes / (bandwidth * efficiency(bytes)); 0 bandwidth: infinite
 };
 
@@ -88,19 +90,19 @@ struct PairLink {
 struct Cluster {
   std::string name;
   std::string summary;
-  std::string file;                    // where it was read from
-  std::vector<Device> devices;         // types
-  std::vector<int32_t> device_of;      // [device index] -> type; empty: all are type 0
-  std::vector<Level> levels;           // lowest first; the product of their sizes is the number of devices
-  std::vector<PairLink> overrides;
-  bool calibrated = false;             // numbers measured on the machine itself, rather than stated by a vendor
+  std::string file;                            // where it was read from
+  std::vector<Device> devices;                 // types
+  std::vector<int32_t> device_of;              // [device index] -> type; empty: all are type 0
+  std::vector<Level> levels;                   // lowest first; the product of their sizes is the number of devices
+  std::vector<PairLink> overrides;             // ascending by (from, to); few
+  bool calibrated = false;                     // numbers measured on the machine itself, rather than stated by a vendor
   std::map<std::string, std::string> sources;  // "device.a100.memory_bytes_per_second" -> where the number comes from
 
   int64_t num_devices() const;
   const Device& device(int64_t index) const;  // UserError when there is no such device
-  // Lowest level whose group holds both; -1: the same device.
+  // Lowest level whose group holds both; -1: the same device. UserError when they share none: an index is out of range.
   int LevelBetween(int64_t a, int64_t b) const;
-  // The pair's override, or its level's link.
+  // The pair's override, or its level's link; a link without latency and of infinite bandwidth from a device to itself.
   const Link& LinkBetween(int64_t from, int64_t to) const;
 };
 

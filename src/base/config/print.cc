@@ -10,35 +10,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string Quoted(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    const auto u = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (u < 0x20 || u == 0x7f) {
-      out += fmt::format("\\u{:04X}", u);
-    } else {
-      out += c;
-    }
-  }
-  return out + '"';
-}
-
-// Shortest text that reads back as the same number, and as a real.
-std::string RealText(double value) {
-  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
-  std::string text = fmt::format("{}", value);
-  if (text.find_first_of(".en") == std::string::npos) text += ".0";
-  return text;
-}
-
 std::string ElementText(int64_t value) { return fmt::format("{}", value); }
-std::string ElementText(double value) { return RealText(value); }
-std::string ElementText(const std::string& value) { return Quoted(value); }
+std::string ElementText(double value) { return TomlReal(value); }
+std::string ElementText(const std::string& value) { return TomlText(value); }
 
-Json RealJson(double value) { return std::isfinite(value) ? Json(value) : Json(RealText(value)); }
+Json RealJson(double value) { return std::isfinite(value) ? Json(value) : Json(TomlReal(value)); }
 
 Json ToJson(const Value& value) {
   return std::visit(

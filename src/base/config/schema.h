@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/config.h"
-#include "base/config/toml.h"
+#include "base/toml.h"
 
 namespace penstock::config {
 

@@ -1,6 +1,8 @@
-// src/base/config/toml.h
+// src/base/toml.h
 //
-// TOML text as a plain tree with line numbers; the only part of Penstock that knows the TOML library.
+// TOML text as a plain tree with line numbers, and values as TOML text; the only part of Penstock that knows the TOML
+// library. For formats that are not a list of declared keys; a configuration is declared with base/config.h.
+// Threads: any.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +30,10 @@ std::string_view KindName(Node::Kind kind);
 
 // UserError "NAME:LINE: reason" for text that is not TOML 1.0, is larger than 1 MiB, or nests keys deeper than 100.
 Node ParseToml(std::string_view text, const std::string& name);
+
+// A basic string, quoted and escaped. The shortest text that reads back as the same number, and as a real.
+std::string TomlText(std::string_view text);
+std::string TomlReal(double value);
 
 // A short printable form of a value, for messages.
 std::string Shown(const Node& node);

@@ -1,6 +1,7 @@
-#include "base/config/toml.h"
+#include "base/toml.h"
 
 #include <algorithm>
+#include <cmath>
 #include <sstream>
 
 #include "base/error.h"
@@ -132,6 +133,29 @@ Node ParseToml(std::string_view text, const std::string& name) {
   } catch (const MalformedToml&) {
     throw UserError("{}: this is not TOML", name);
   }
+}
+
+std::string TomlText(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto u = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (u < 0x20 || u == 0x7f) {
+      out += fmt::format("\\u{:04X}", u);
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+std::string TomlReal(double value) {
+  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
+  std::string text = fmt::format("{}", value);
+  if (text.find_first_of(".en") == std::string::npos) text += ".0";
+  return text;
 }
 
 std::string Printable(std::string_view text, size_t limit) {
