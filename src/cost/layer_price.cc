@@ -19,7 +19,8 @@ class Pricer {
   LayerPrices Run() {
     double input_flops = 0;
     for (const Operation& op : layer_.operations) {
-      input_flops += op.kind == OperationKind::attention ? 2 * Flops(op) : op.kind == OperationKind::gemm ? Flops(op) : 0;
+      if (op.kind == OperationKind::attention) input_flops += 2 * Flops(op);
+      if (op.kind == OperationKind::gemm && op.input_gradient) input_flops += Flops(op);
       Add(op);
     }
     // What this project's own layers compute beyond the plain backward (logits again in the lean loss).
@@ -69,8 +70,9 @@ class Pricer {
         const Price forward = Compute(Flops(op), moved + read, Kind(op.kind));
         out_.forward += forward;
         if (q_.selective && op.selective) out_.backward_input += forward;
-        out_.backward_input +=
-            Compute((weighted ? 1 : 2) * Flops(op), op.backward_moved * moved + read, Kind(op.kind));
+        if (op.input_gradient)
+          out_.backward_input +=
+              Compute((weighted ? 1 : 2) * Flops(op), op.backward_moved * moved + read, Kind(op.kind));
         if (weighted && op.weights > 0) out_.backward_weight += Compute(Flops(op), moved + gradient, Kind(op.kind));
         return;
       }
@@ -86,11 +88,12 @@ class Pricer {
         if (q_.tensor == 1) return;
         const double bytes =
             static_cast<double>(op.moved(q_.samples, q_.length)) * q_.arithmetic.activation_bytes;
-        const Price reduce = AllReduce(q_.tensor_link, bytes);
-        out_.forward += reduce;
-        out_.backward_input += reduce;
-        out_.forward_reduce += reduce;
-        out_.backward_reduce += reduce;
+        const Price forward = AllReduce(q_.tensor_link, bytes);
+        const Price backward = op.backward_moved > 0 ? AllReduce(q_.tensor_link, op.backward_moved * bytes) : Price{};
+        out_.forward += forward;
+        out_.backward_input += backward;
+        out_.forward_reduce += forward;
+        out_.backward_reduce += backward;
         return;
       }
     }

@@ -3,35 +3,12 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "model/build/gpt_operations.h"
+#include "model/build/spec_writer.h"
 #include "model/family.h"
 
 namespace penstock::model {
 namespace {
-
-// Collects the parameters of the layer that is being described.
-class SpecWriter {
- public:
-  SpecWriter(ModelSpec& spec, LayerSpec& layer) : spec_(spec), layer_(layer) {}
-
-  void Matrix(const std::string& name, int64_t out, int64_t in, double std) {
-    Add({.name = Path(name), .shape = {out, in}, .init = Init::normal, .std = std, .decay = true});
-  }
-  void Vector(const std::string& name, int64_t extent, Init init) {
-    Add({.name = Path(name), .shape = {extent}, .init = init});
-  }
-  void Share(const std::string& canonical) { layer_.parameters.push_back(spec_.parameter_index(canonical)); }
-
- private:
-  std::string Path(const std::string& name) const { return layer_.path + "." + name; }
-  void Add(ParameterSpec parameter) {
-    layer_.parameters.push_back(static_cast<int>(spec_.parameters.size()));
-    spec_.parameters.push_back(std::move(parameter));
-  }
-  ModelSpec& spec_;
-  LayerSpec& layer_;
-};
-
-SizeFormula PerToken(int64_t n) { return {.per_token = n}; }
 
 std::vector<BoundaryTensor> Hidden(const GptConfig& config) {
   return {{.name = "hidden", .shape = {kBatch, kLength, config.hidden}}};
@@ -48,6 +25,7 @@ LayerSpec Embed(ModelSpec& spec, const GptConfig& config) {
   writer.Matrix("token.weight", config.vocabulary, config.hidden, config.init_std);
   if (config.family == "gpt2") writer.Matrix("position.weight", config.context, config.hidden, config.init_std);
   layer.boundary = Hidden(config);
+  layer.operations = EmbedOperations(config);
   return layer;
 }
 
@@ -97,6 +75,7 @@ LayerSpec Block(ModelSpec& spec, const GptConfig& config, int64_t index) {
   layer.operands_in_saved = PerToken(h);       // attention output, input of the projection
   layer.saved_statistics = PerToken((gpt2 ? 4 : 2) + (reference ? 0 : config.heads));
   if (reference) layer.saved = layer.saved + SizeFormula{.per_token_pair = config.heads};
+  layer.operations = BlockOperations(config);
   return layer;
 }
 
@@ -117,6 +96,7 @@ LayerSpec Head(ModelSpec& spec, const GptConfig& config) {
   layer.saved_operands = PerToken(h);
   layer.saved_statistics = PerToken(config.family == "gpt2" ? 3 : 2);
   layer.workspace = config.loss_chunk * config.vocabulary;
+  layer.operations = HeadOperations(config);
   return layer;
 }
 
