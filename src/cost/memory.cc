@@ -103,7 +103,11 @@ int64_t RoundedBytes(int64_t elements, model::Precision precision) {
 class Replay {
  public:
   explicit Replay(const MemoryRequest& request)
-      : q_(request), s_(request.schedule), wide_(model::WideBytes(request.precision)) {
+      : q_(request),
+        s_(request.schedule),
+        effects_of_(request.schedule),
+        arithmetic_(request.stack ? request.stack->arithmetic : OwnArithmetic(request.precision)),
+        tensor_(request.stack ? request.stack->layout.tensor : 1) {
     PENSTOCK_CHECK_EQ(request.units.size(), s_.holders.units.size());
     PENSTOCK_CHECK_EQ(request.partition.stages(), s_.num_stages());
     for (int stage = 0; stage < s_.num_stages(); ++stage) stages_.push_back(SizesOf(stage));
@@ -118,7 +122,13 @@ class Replay {
     HoldState(rank);
     AddChannels(s_.ranks[rank]);
     Note(0, {rank, 0});
-    for (size_t i = 0; i < s_.ranks[rank].size(); ++i) Step(rank, s_.ranks[rank][i], {rank, static_cast<int32_t>(i)});
+    result_.before = live_;
+    for (size_t i = 0; i < s_.ranks[rank].size(); ++i) {
+      action_peak_ = Sum(live_);
+      Step(rank, s_.ranks[rank][i], {rank, static_cast<int32_t>(i)});
+      if (q_.trace) result_.trace.push_back({live_, action_peak_});
+    }
+    if (q_.stack) return result_;
     result_.cached = Sum(result_.peak_by_class) + peak_workspace_ - result_.step + result_.peak() / kRoundingDivisor;
     return result_;
   }
@@ -131,11 +141,17 @@ class Replay {
       const LayerSpec& layer = q_.spec.layers[l];
       LayerSizes bytes;
       for (const int p : layer.parameters) {
-        const int64_t gradient = q_.spec.parameters[p].numel() * wide_;
+        const int64_t gradient = GradientBytes(q_.spec.parameters[p].numel());
         bytes.leaves += gradient;
         if (Deferrable(layer) && IsMatrix(q_.spec.parameters[p])) bytes.deferred += gradient;
       }
       const Matrices matrices = MatricesOf(q_.spec, layer);
+      if (q_.stack) {
+        sizes.layers.push_back(OnStack(l));
+        sizes.saved += sizes.layers.back().saved;
+        sizes.stash += sizes.layers.back().stash;
+        continue;
+      }
       bytes.saved = model::SavedBytes(layer, q_.samples, q_.length, q_.precision);
       bytes.stash = StashBytes(q_.spec, l, q_.samples, q_.length, q_.precision);
       bytes.workspace = WorkspaceBytes(q_.spec, l, q_.samples, q_.length, q_.precision);
@@ -149,8 +165,33 @@ class Replay {
     for (size_t l = sizes.layers.size(); l-- > 0; later += sizes.layers[l].saved)
       sizes.forward_workspace = std::max(sizes.forward_workspace, sizes.layers[l].workspace - later);
     if (stage + 1 < s_.num_stages())
-      sizes.output = model::BoundaryBytes(q_.spec.layers[last - 1], q_.samples, q_.length, q_.precision);
+      sizes.output = q_.stack ? StackBoundary(q_.spec.layers[last - 1])
+                              : model::BoundaryBytes(q_.spec.layers[last - 1], q_.samples, q_.length, q_.precision);
     return sizes;
+  }
+
+  // Weight gradients go into the sum at once: no leaves.
+  LayerSizes OnStack(int l) const {
+    LayerSizes bytes;
+    bytes.saved = model::StoredActivationBytes(q_.spec, l, q_.samples, q_.length, q_.stack->layout);
+    const LayerSpec& layer = q_.spec.layers[l];
+    if (Deferrable(layer))
+      bytes.stash = (layer.saved_operands(q_.samples, q_.length) + layer.operands_in_saved(q_.samples, q_.length) +
+                     q_.samples * q_.length * MatricesOf(q_.spec, layer).outputs) *
+                    arithmetic_.activation_bytes / tensor_;
+    return bytes;
+  }
+  int64_t StackBoundary(const LayerSpec& layer) const {
+    int64_t elements = 0;
+    for (const model::BoundaryTensor& tensor : layer.boundary) elements += tensor.numel(q_.samples, q_.length);
+    return elements * arithmetic_.boundary_bytes / (q_.stack->layout.sequence_parallel ? tensor_ : 1);
+  }
+
+  int64_t PerMember(int64_t elements) const { return (elements + tensor_ - 1) / tensor_; }
+  int64_t GradientBytes(int64_t elements) const { return PerMember(elements) * arithmetic_.gradient_bytes; }
+  int64_t WeightBytes(int64_t elements) const { return PerMember(elements) * arithmetic_.weight_bytes; }
+  int64_t StateBytes(int64_t elements) const {
+    return PerMember(elements) * (arithmetic_.master_bytes + q_.optimizer_states * arithmetic_.state_bytes);
   }
 
   int64_t& Live(BufferClass c) { return live_[static_cast<size_t>(c)]; }
@@ -161,16 +202,15 @@ class Replay {
       const schedule::ParameterUnit& unit = s_.holders.units[u];
       if (q_.units[u].parameters.empty()) continue;
       const bool held = s_.HasRank(unit.group, rank);
-      const int64_t bytes = q_.units[u].numel * wide_;
-      all += bytes;
-      if (held) Live(BufferClass::parameter) += bytes;
-      if (held) Live(BufferClass::optimizer_state) += bytes * q_.optimizer_states;
+      all += WeightBytes(q_.units[u].numel) + StateBytes(q_.units[u].numel);
+      if (held) Live(BufferClass::parameter) += WeightBytes(q_.units[u].numel);
+      if (held) Live(BufferClass::optimizer_state) += StateBytes(q_.units[u].numel);
       if (held || rank == 0)
-        for (const int p : q_.units[u].parameters) largest = std::max(largest, q_.spec.parameters[p].numel() * wide_);
+        for (const int p : q_.units[u].parameters) largest = std::max(largest, WeightBytes(q_.spec.parameters[p].numel()));
     }
     result_.persistent = Sum(live_);
     if (q_.checkpoints) result_.load_copy = largest;
-    if (q_.final_state && rank == 0) result_.final_state = all * (1 + q_.optimizer_states) + largest;
+    if (q_.final_state && rank == 0) result_.final_state = all + largest;
   }
 
   // The tensors of a message belong to both ends until the slower one lets go.
@@ -215,6 +255,7 @@ class Replay {
     const int64_t now = Sum(live_) + workspace;
     for (int c = 0; c < kBufferClassCount; ++c) result_.peak_by_class[c] = std::max(result_.peak_by_class[c], live_[c]);
     peak_workspace_ = std::max(peak_workspace_, workspace);
+    action_peak_ = std::max(action_peak_, now);
     if (now <= result_.step) return;
     result_.step = now;
     result_.at_peak = live_;
@@ -247,10 +288,10 @@ class Replay {
 
   void AddLeaves(const Action& action) {
     const bool tree = q_.reproducible;
-    for (const schedule::UseRef use : schedule::UsesOfStage(s_, action.key.unit.stage)) {
+    for (const schedule::UseRef use : effects_of_.uses(action.key.unit.stage)) {
       GradientSums& sums =
           sums_[schedule::GradientBuffer(s_.holders.units[use.unit].unit, static_cast<int16_t>(use.use))];
-      const int64_t bytes = q_.units[use.unit].numel * wide_;
+      const int64_t bytes = GradientBytes(q_.units[use.unit].numel);
       Live(BufferClass::gradient) -= sums.count() * bytes;
       sums.Add(action.key.micro_batch, s_.num_micro_batches(), tree);
       Live(BufferClass::gradient) += sums.count() * bytes;
@@ -260,7 +301,7 @@ class Replay {
   void FreeGradient(const BufferId& buffer) {
     const auto it = sums_.find(buffer);
     if (it == sums_.end()) return;
-    Live(BufferClass::gradient) -= it->second.count() * q_.units[buffer.unit.stage].numel * wide_;
+    Live(BufferClass::gradient) -= it->second.count() * GradientBytes(q_.units[buffer.unit.stage].numel);
     sums_.erase(it);
   }
 
@@ -269,12 +310,12 @@ class Replay {
     GradientSums& sums = sums_[buffer];
     if (sums.count() > 0) return;
     sums.Add(0, 1, /*tree=*/false);
-    Live(BufferClass::gradient) += q_.units[buffer.unit.stage].numel * wide_;
+    Live(BufferClass::gradient) += GradientBytes(q_.units[buffer.unit.stage].numel);
   }
 
   void Step(int rank, const Action& action, schedule::ActionRef where) {
     effects_.clear();
-    schedule::AppendEffects(s_, rank, action, effects_);
+    effects_of_.Append(rank, action, effects_);
     if (schedule::HalvesOf(action.key.kind) != schedule::kNoHalf) {
       NoteBackward(action, where);
       ReplaceBuffers(/*leaves_follow=*/true);
@@ -311,11 +352,13 @@ class Replay {
 
   const MemoryRequest& q_;
   const schedule::Schedule& s_;
-  const int64_t wide_;
+  const schedule::EffectLister effects_of_;
+  const Arithmetic arithmetic_;
+  const int64_t tensor_;  // members of a cell: each holds its part
   std::vector<StageSizes> stages_;
   RankMemory result_;
   BytesByClass live_{};
-  int64_t peak_workspace_ = 0;
+  int64_t peak_workspace_ = 0, action_peak_ = 0;
   std::set<int32_t> inputs_;  // micro-batches whose tokens and labels are here until the end of the step
   std::map<BufferId, GradientSums> sums_;
   std::vector<schedule::Effect> effects_;
@@ -347,7 +390,7 @@ MemoryEstimate EstimateMemory(const MemoryRequest& request) {
   Replay replay(request);
   MemoryEstimate estimate;
   for (int rank = 0; rank < request.schedule.num_ranks(); ++rank) estimate.ranks.push_back(replay.Run(rank));
-  estimate.process = kProcessBytes;
+  estimate.process = request.stack ? 0 : kProcessBytes;
   return estimate;
 }
 

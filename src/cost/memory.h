@@ -23,10 +23,13 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/buffer_class.h"
+#include "cost/arithmetic.h"
+#include "model/activation_bytes.h"
 #include "model/partition.h"
 #include "model/precision.h"
 #include "model/spec.h"
@@ -36,6 +39,13 @@
 namespace penstock::cost {
 
 using BytesByClass = std::array<int64_t, kBufferClassCount>;
+
+// A training stack of the field on devices of their own: mixed precision, activations tensor by tensor
+// (model/activation_bytes.h), gradients as one running sum, nothing for workspaces and the process.
+struct StackMemory {
+  Arithmetic arithmetic;
+  model::ActivationLayout layout;  // recompute: none or selective; full recomputation is the schedule's
+};
 
 struct MemoryRequest {
   const model::ModelSpec& spec;
@@ -49,6 +59,10 @@ struct MemoryRequest {
   bool reproducible = false;  // partial sums by the canonical tree
   bool checkpoints = false;   // states are read or written: a copy per tensor
   bool final_state = false;   // rank 0 collects parameters and optimizer state at the end
+  // On another stack than this project's runtime, and what it keeps there; else `precision` says what the runtime keeps.
+  std::optional<StackMemory> stack{};
+  // Kept for every action, for memory over time.
+  bool trace = false;
 };
 
 struct RankMemory {
@@ -60,6 +74,13 @@ struct RankMemory {
   int64_t persistent = 0;        // parameters and optimizer state
   int64_t load_copy = 0;         // while a checkpoint is read or written: copies of one tensor beside `persistent`
   int64_t final_state = 0;       // rank 0 at the end, beside `persistent`
+  // With MemoryRequest::trace, [action]: what is alive after it, and the most that is while it runs, all together.
+  struct Moment {
+    BytesByClass after{};
+    int64_t peak = 0;
+  };
+  std::vector<Moment> trace;
+  BytesByClass before{};         // alive before the first action
   int64_t cached = 0;            // blocks kept and rounded up by the allocator, beside the peak
 
   // The largest of step, loading and end: what the counting allocator should see at most.
