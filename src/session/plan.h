@@ -4,10 +4,12 @@
 // libtorch; `check` prints it and `train` runs it.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "cost/arithmetic.h"
 #include "cost/memory.h"
 #include "model/partition.h"
 #include "model/spec.h"
@@ -25,16 +27,28 @@ struct Plan {
   schedule::Schedule schedule;
   schedule::VerifyReport verdict;
   cost::MemoryEstimate memory;
+  int64_t samples = 1, length = 1;  // of the largest micro-batch, of a sample
   std::string explanation;  // partition and batch arithmetic, a few lines, printed once
+};
+
+// What a plan is made for.
+struct PlanTarget {
+  bool runs = true;  // thread ranks of this machine; else only simulated, and may ask for more
+  bool fold = false;                          // one replica stands for all
+  std::optional<cost::Arithmetic> arithmetic{};  // of another stack; none: this project's runtime
+  bool trace_memory = false;                  // RankMemory::trace
 };
 
 // UserError naming the key and what would work when there is no such plan. The verdict may hold faults: the caller
 // decides (`check` prints them, `train` refuses).
 // `own_dataset`: the samples do not come from [data], so the tokenizer's vocabulary does not bound the model's.
-Plan MakePlan(const LoadedSettings& settings, bool own_dataset = false);
+Plan MakePlan(const LoadedSettings& settings, bool own_dataset = false, const PlanTarget& target = {});
 
 // The model alone.
 model::ModelSpec ModelOf(const LoadedSettings& settings, bool own_dataset = false);
+
+// Tokens of a sample: data.sequence, or what a reference model is published with.
+int64_t LengthOf(const LoadedSettings& settings);
 
 // Micro-batches of a step; UserError when the batch does not divide and data.ragged is off.
 int MicroBatchesOf(const Settings& settings);

@@ -56,7 +56,7 @@ std::string WhatHelps(const std::string& largest, const Settings& s) {
   const auto add = [&help](const std::string& text) { help += (help.empty() ? "" : "; ") + text; };
   const bool per_sample =
       largest == "activation" || largest == "workspace" || largest == "boundary" || largest == "message";
-  if (per_sample && s.parallel.recompute == "none")
+  if (per_sample && s.parallel.recompute != "full")
     add("parallel.recompute = \"full\" keeps only the inputs of a stage");
   if (per_sample && s.train.micro_batch > 1)
     add(fmt::format("a smaller train.micro_batch (now {})", s.train.micro_batch));

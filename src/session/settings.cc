@@ -12,6 +12,8 @@ void DeclareModel(config::Section& s, model::ModelConfig* m) {
   model::GptConfig* g = &m->gpt;
   s.Help("The model: a family and its sizes.");
   s.String("family", &m->family, {.choices = Registry<model::ModelFamily>::Names(), .help = "model family"});
+  s.String("reference", &m->reference,
+           {.help = "a published model of `penstock list reference-models` instead of family and sizes; only simulated"});
   s.Int("layers", &g->layers, {.min = 1, .max = 65536, .help = "transformer blocks"});
   s.Int("hidden", &g->hidden, {.min = 1, .max = 1 << 20, .help = "width of the residual stream"});
   s.Int("heads", &g->heads, {.min = 1, .max = 1 << 20, .help = "attention heads; divides hidden"});
@@ -89,10 +91,39 @@ void TrainSettings::Declare(config::Section& s) {
           .only_if_text = "train.sample_tokens > 0"});
 }
 
+void ClusterSettings::Declare(config::Section& s) {
+  s.Help("What a plan is priced on: `penstock simulate`, and the prediction of a training run.");
+  s.String("name", &name,
+           {.help = "a cluster of `penstock list clusters`, a file (docs/clusters.md), or this-machine, which `penstock "
+                    "doctor --calibrate` writes"});
+  s.String("profile", &profile, {.help = "measured times that override computed ones: profile.json of a run, or several "
+                                         "with commas; empty: none"});
+  s.String("order", &order,
+           {.choices = {"tensor_data_pipeline", "tensor_pipeline_data"},
+            .help = "how ranks are laid over the devices, what is nearest first"});
+  s.String("arithmetic", &arithmetic,
+           {.choices = {"auto", "own", "mixed"},
+            .help = "own: what this project's runtime keeps and sends; mixed: 16-bit weights, activations and messages "
+                    "with fp32 gradients and master weights; auto: own on CPUs or unless numerics.precision is bf16"});
+  s.String("transport", &transport,
+           {.choices = {"channelled", "eager", "blocking"}, .help = "how messages of a rank wait for each other"});
+  s.Bool("fold", &fold, {.help = "identical replicas are simulated once"});
+  s.Bool("contention", &contention, {.help = "cores of a machine and network cards of a node are shared"});
+}
+
 void ParallelSettings::Declare(config::Section& s) {
   s.Help("The layout: data x pipeline ranks, and the schedule. It does not change what is computed.");
   s.Int("data", &data, {.min = 1, .max = 4096, .help = "replicas", .unit = "ranks"});
   s.Int("pipeline", &pipeline, {.min = 1, .max = 4096, .help = "pipeline positions", .unit = "ranks"});
+  s.Int("tensor", &tensor,
+        {.min = 1,
+         .max = 4096,
+         .help = "devices that run every stage together, tensor-parallel; only simulated",
+         .unit = "devices"});
+  s.Bool("sequence_parallel", &sequence_parallel,
+         {.help = "what a tensor-parallel group replicates is split along the sequence; only simulated",
+          .only_if = [this] { return tensor > 1; },
+          .only_if_text = "parallel.tensor > 1"});
   s.Int("chunks", &chunks, {.min = 1, .max = 4096, .help = "stages per position"});
   s.String("schedule", &schedule,
            {.help = "name of a schedule (penstock list schedules), or a schedule file (a path with a '/' or '.')"});
@@ -102,8 +133,8 @@ void ParallelSettings::Declare(config::Section& s) {
       {.help =
            "how layers are cut into stages: balanced (by cost), even (by count), or blocks per stage such as '3,3,2'"});
   s.String("recompute", &recompute,
-           {.choices = {"none", "full"},
-            .help = "keep only the inputs of a stage and run its forward again before the backward"});
+           {.help = "none; full: keep only the inputs of a stage and run its forward again before the backward; "
+                    "stages such as '0,2': full in these alone; selective: the core of attention again (only simulated)"});
   s.String("split_backward", &split_backward,
            {.choices = {"as_ordered", "always", "never"},
             .help = "input and weight half of backward apart: as the schedule has it, always, or never"});
@@ -158,6 +189,7 @@ LoadedSettings::LoadedSettings() {
   config.Add("numerics", [this](config::Section& s) { values.numerics.Declare(s); });
   config.Add("runtime", [this](config::Section& s) { values.runtime.Declare(s); });
   config.Add("checkpoint", [this](config::Section& s) { values.checkpoint.Declare(s); });
+  config.Add("cluster", [this](config::Section& s) { values.cluster.Declare(s); });
   config.Add("report", [this](config::Section& s) { values.report.Declare(s); });
 }
 

@@ -38,6 +38,8 @@ struct TrainSettings {
 struct ParallelSettings {
   int64_t data = 1;
   int64_t pipeline = 1;
+  int64_t tensor = 1;
+  bool sequence_parallel = false;
   int64_t chunks = 1;
   std::string schedule = "1f1b";
   std::string route;
@@ -75,6 +77,18 @@ struct ReportSettings {
   void Declare(config::Section& s);
 };
 
+// What a plan is priced on (penstock simulate; the prediction of a training run).
+struct ClusterSettings {
+  std::string name = "this-machine";
+  std::string profile;
+  std::string order = "tensor_data_pipeline";
+  std::string arithmetic = "auto";
+  std::string transport = "channelled";
+  bool fold = true;
+  bool contention = true;
+  void Declare(config::Section& s);
+};
+
 struct Settings {
   RunSettings run;
   TrainSettings train;
@@ -86,6 +100,7 @@ struct Settings {
   RuntimeSettings runtime;
   CheckpointSettings checkpoint;
   ReportSettings report;
+  ClusterSettings cluster;
 };
 
 // Settings with the Config that is bound to them. Not movable: the Config points into the Settings.

@@ -1,0 +1,188 @@
+#include "session/prediction.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "cluster/read.h"
+#include "cluster/resize.h"
+#include "session/profile_file.h"
+#include "simulate/cluster_resources.h"
+
+namespace penstock::session {
+namespace {
+
+cost::MeshOrder OrderOf(const Settings& s) {
+  return s.cluster.order == "tensor_data_pipeline" ? cost::MeshOrder::tensor_data_pipeline
+                                                   : cost::MeshOrder::tensor_pipeline_data;
+}
+
+schedule::Transport TransportOf(const Settings& s) {
+  const auto it = std::find(schedule::kTransportNames.begin(), schedule::kTransportNames.end(), s.cluster.transport);
+  PENSTOCK_CHECK(it != schedule::kTransportNames.end());
+  return static_cast<schedule::Transport>(it - schedule::kTransportNames.begin());
+}
+
+std::shared_ptr<const cost::Placement> PlacementOf(const LoadedSettings& loaded,
+                                                   std::shared_ptr<const cluster::Cluster> cluster) {
+  const Settings& s = loaded.values;
+  return std::make_shared<const cost::Placement>(std::move(cluster), s.parallel.tensor, s.parallel.data,
+                                                 s.parallel.pipeline, OrderOf(s));
+}
+
+// Forward and backward of everything that has flops, as papers count: twice the forward for the backward.
+double ModelFlops(const LoadedSettings& loaded, const Plan& plan) {
+  return 3.0 * static_cast<double>(plan.spec.forward_flops(1, plan.length)) *
+         static_cast<double>(loaded.values.train.batch);
+}
+
+}  // namespace
+
+bool Prediction::fits() const {
+  for (size_t r = 0; r < memory_bytes.size(); ++r)
+    if (memory_limits[r] > 0 && memory_bytes[r] > memory_limits[r]) return false;
+  return true;
+}
+
+std::shared_ptr<const cluster::Cluster> ClusterOf(const LoadedSettings& loaded) {
+  const Settings& s = loaded.values;
+  cluster::Cluster cluster = cluster::ReadCluster(s.cluster.name);
+  const int64_t wanted = s.parallel.tensor * s.parallel.data * s.parallel.pipeline;
+  if (wanted > cluster.num_devices() && cluster.device_of.empty() && cluster.devices.size() == 1)
+    cluster = cluster::Resized(cluster, wanted);
+  return std::make_shared<const cluster::Cluster>(std::move(cluster));
+}
+
+std::optional<cost::Arithmetic> ArithmeticOf(const LoadedSettings& loaded, const cluster::Cluster& cluster) {
+  const Settings& s = loaded.values;
+  const bool own = s.cluster.arithmetic == "own" ||
+                   (s.cluster.arithmetic == "auto" && (s.numerics.precision != "bf16" || cluster.devices[0].cores > 0));
+  if (!own) return cost::MixedArithmetic("bf16");
+  // On other devices than CPUs every rank has its own memory, and nothing is known of workspaces.
+  if (s.parallel.tensor > 1 || !s.model.reference.empty() || s.parallel.recompute == "selective") {
+    cost::Arithmetic arithmetic = cost::OwnArithmetic(model::ParsePrecision(s.numerics.precision));
+    arithmetic.own = false;
+    return arithmetic;
+  }
+  return std::nullopt;
+}
+
+Prediction Predict(const LoadedSettings& loaded, const Plan& plan, std::shared_ptr<const cluster::Cluster> cluster) {
+  const Settings& s = loaded.values;
+  Prediction p;
+  p.cluster = cluster;
+  p.placement = PlacementOf(loaded, cluster);
+  p.profile = std::make_shared<const schedule::Profile>(
+      s.cluster.profile.empty() ? schedule::Profile{} : LoadProfiles(s.cluster.profile));
+  const auto stack = ArithmeticOf(loaded, *cluster);
+  const cost::Arithmetic arithmetic =
+      stack ? *stack : cost::OwnArithmetic(model::ParsePrecision(s.numerics.precision));
+  const cost::PlanCosts costs({.spec = plan.spec,
+                               .partition = plan.partition,
+                               .units = plan.units,
+                               .schedule = plan.schedule,
+                               .placement = *p.placement,
+                               .arithmetic = arithmetic,
+                               .samples = plan.samples,
+                               .length = plan.length,
+                               .sequence_parallel = s.parallel.sequence_parallel,
+                               .selective = s.parallel.recompute == "selective",
+                               .optimizer_states = optim::StatesPerParameter(s.optimizer),
+                               .optimizer = s.optimizer.name,
+                               .profile = p.profile.get()});
+  const simulate::ClusterResources resources(plan.schedule, *p.placement,
+                                             static_cast<int>(s.runtime.intra_op_threads));
+  p.simulation = simulate::Simulate({.schedule = plan.schedule,
+                                     .costs = costs,
+                                     .transport = TransportOf(s),
+                                     .resources = s.cluster.contention ? &resources : nullptr,
+                                     .memory = plan.memory.ranks.empty() || plan.memory.ranks[0].trace.empty()
+                                                   ? nullptr
+                                                   : &plan.memory,
+                                     .title = "predicted"});
+  p.step_seconds = p.simulation.makespan + costs.step_overhead();
+  p.copies = plan.schedule.copies;
+  p.devices = p.placement->num_devices();
+  p.tokens_per_second = static_cast<double>(s.train.batch * plan.length) / p.step_seconds;
+  p.model_flops = ModelFlops(loaded, plan);
+  for (int64_t rank = 0; rank < plan.schedule.num_ranks(); ++rank) {
+    const cluster::Device& device = p.placement->DeviceTypeOf(rank);
+    p.memory_bytes.push_back(plan.memory.ranks[rank].peak());
+    p.memory_limits.push_back(device.cores > 0 ? 0 : device.memory_bytes);  // threads share one machine's memory
+    const auto cells = static_cast<double>(p.copies * p.placement->tensor());
+    p.peak_flops += device.flops(arithmetic.precision) * cells;
+    p.price_per_step += device.price_per_hour / 3600 * p.step_seconds * cells;
+  }
+  p.calibrated = cluster->calibrated || (costs.measured_prices() > 0 && costs.computed_prices() == 0);
+
+  p.facts = {{"schedule", fmt::format("{}, {} stages, {} micro-batches", plan.schedule.name,
+                                      plan.schedule.num_stages(), plan.schedule.num_micro_batches() * p.copies)},
+             {"ranks", fmt::format("{} tensor x {} data x {} pipeline = {} devices{}", s.parallel.tensor,
+                                   s.parallel.data, s.parallel.pipeline, p.devices,
+                                   p.copies > 1 ? fmt::format("; {} replicas are alike and simulated once", p.copies)
+                                                : std::string())},
+             {"simulated", fmt::format("{} actions, {} messages, {}", p.simulation.actions, p.simulation.messages,
+                                       FormatBytes(p.simulation.message_bytes))},
+             {"cluster", fmt::format("{} ({})", cluster->name, cluster->summary)},
+             {"arithmetic", stack ? fmt::format("{}: {}-byte weights and activations, {}-byte gradients",
+                                                arithmetic.precision, arithmetic.weight_bytes,
+                                                arithmetic.gradient_bytes)
+                                  : fmt::format("{}, as the runtime of this project", arithmetic.precision)},
+             {"prices", fmt::format("{} of layers measured, {} computed from the device{}", costs.measured_prices(),
+                                    costs.computed_prices(),
+                                    p.profile->machine.empty() ? "" : "; measured on " + p.profile->machine)}};
+  if (!p.calibrated)
+    p.warnings.push_back(fmt::format(
+        "uncalibrated: times come from data sheets and published efficiencies of '{}'. Where such prices were held "
+        "against published runs (penstock exam) single ones were off by up to a quarter; take the step for {} to {}",
+        cluster->name, FormatSeconds(0.75 * p.step_seconds), FormatSeconds(1.33 * p.step_seconds)));
+  if (p.simulation.extrapolated > 0)
+    p.warnings.push_back(
+        fmt::format("extrapolated: the prices of {} of {} actions rest on sizes outside the range that was measured or "
+                    "stated",
+                    p.simulation.extrapolated, p.simulation.actions));
+  if (!p.fits()) {
+    for (size_t r = 0; r < p.memory_bytes.size(); ++r)
+      if (p.memory_limits[r] > 0 && p.memory_bytes[r] > p.memory_limits[r]) {
+        p.warnings.push_back(fmt::format("does not fit: rank {} needs {} and its {} has {}", r,
+                                         FormatBytes(p.memory_bytes[r]), p.placement->DeviceTypeOf(r).name,
+                                         FormatBytes(p.memory_limits[r])));
+        break;
+      }
+  }
+  return p;
+}
+
+Simulated SimulatePlan(const LoadedSettings& loaded) {
+  const Settings& s = loaded.values;
+  const auto cluster = ClusterOf(loaded);
+  PlanTarget target{.runs = false, .fold = false, .arithmetic = ArithmeticOf(loaded, *cluster), .trace_memory = true};
+  const bool even = s.parallel.data > 1 && MicroBatchesOf(s) % s.parallel.data == 0 &&
+                    s.parallel.schedule.find_first_of("/.") == std::string::npos;
+  std::string why_not;
+  if (s.cluster.fold && even) {
+    const auto placement = PlacementOf(loaded, cluster);
+    why_not = placement->WhyNotAlike();
+    target.fold = why_not.empty();
+  }
+  Simulated result{.plan = MakePlan(loaded, /*own_dataset=*/false, target), .prediction = {}};
+  if (target.fold && s.cluster.contention) {
+    // What replicas share, one of them alone does not see.
+    const simulate::ClusterResources resources(result.plan.schedule, *PlacementOf(loaded, cluster),
+                                               static_cast<int>(s.runtime.intra_op_threads));
+    const bool cpus = cluster->devices[0].cores > 0;
+    if (!resources.resources().empty() || cpus) {
+      target.fold = false;
+      why_not = "replicas share cores or network cards";
+      result.plan = MakePlan(loaded, /*own_dataset=*/false, target);
+    }
+  }
+  result.prediction = Predict(loaded, result.plan, cluster);
+  if (!why_not.empty() && s.parallel.data > 8)
+    result.prediction.facts.emplace_back("not folded", why_not);
+  return result;
+}
+
+}  // namespace penstock::session

@@ -1,0 +1,66 @@
+#include "session/profile_file.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+
+namespace penstock::session {
+
+using Json = nlohmann::ordered_json;
+
+std::string PrintProfile(const schedule::Profile& profile) {
+  Json document = {{"penstock_profile", 1}, {"machine", profile.machine}, {"subjects", Json::object()}};
+  for (const auto& [subject, samples] : profile.subjects())
+    for (const auto& s : samples) document["subjects"][subject].push_back({s.size, s.seconds, s.count});
+  return document.dump(1) + "\n";
+}
+
+schedule::Profile ParseProfile(std::string_view text, const std::string& source) {
+  const auto fail = [&source](const std::string& what) -> void {
+    throw UserError("'{}' is no profile: {}; profile.json of a run is one", source, what);
+  };
+  bool flat = true;
+  const auto bounded = [&flat](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
+    flat = flat && depth < 8;
+    return flat;
+  };
+  const auto document = nlohmann::json::parse(text, bounded, /*allow_exceptions=*/false);
+  if (!flat || !document.is_object()) fail("it is not JSON of the right form");
+  const auto version = document.find("penstock_profile");
+  if (version == document.end() || !version->is_number_integer()) fail("it has no 'penstock_profile'");
+  if (version->get<int64_t>() != 1) fail(fmt::format("version {}, and this build reads 1", version->dump()));
+  schedule::Profile profile;
+  if (const auto machine = document.find("machine"); machine != document.end() && machine->is_string())
+    profile.machine = machine->get<std::string>();
+  const auto subjects = document.find("subjects");
+  if (subjects == document.end() || !subjects->is_object()) fail("it has no 'subjects'");
+  for (const auto& [subject, samples] : subjects->items()) {
+    if (!samples.is_array()) fail(fmt::format("subject '{}' has no list", subject));
+    for (const auto& sample : samples) {
+      const bool numbers = sample.is_array() && sample.size() == 3 && sample[0].is_number() && sample[1].is_number() &&
+                           sample[2].is_number_integer();
+      if (!numbers) fail(fmt::format("subject '{}': {} is not [size, seconds, count]", subject, sample.dump()));
+      const double size = sample[0].get<double>(), seconds = sample[1].get<double>();
+      if (!(size > 0) || !(seconds >= 0) || !std::isfinite(size) || !std::isfinite(seconds))
+        fail(fmt::format("subject '{}': {} has a size or time that is none", subject, sample.dump()));
+      profile.Add(subject, {size, seconds, sample[2].get<int64_t>()});
+    }
+  }
+  return profile;
+}
+
+schedule::Profile LoadProfiles(const std::string& files) {
+  schedule::Profile profile;
+  for (size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {
+    end = files.find(',', begin);
+    const std::string file = files.substr(begin, end - begin);
+    if (file.empty()) throw UserError("cluster.profile = '{}': a name is empty between the commas", files);
+    const schedule::Profile one = ParseProfile(ReadFile(file), file);
+    profile.Merge(one);
+    if (profile.machine.empty()) profile.machine = one.machine;
+  }
+  return profile;
+}
+
+}  // namespace penstock::session
