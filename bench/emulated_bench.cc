@@ -28,8 +28,8 @@ int Run(const std::string& only, double shortest) {
   double worst = 1;
   fmt::print("emulated against simulated makespan, in forwards of a position; shortest action {:.1f} ms\n",
              1e3 * shortest);
-  fmt::print("{:18} {:>5} {:>4} {:>10} {:>10} {:>8}   {}\n", "builder", "ranks", "hop", "simulated", "emulated", "ratio",
-             "lowest .. highest");
+  fmt::print("{:18} {:>5} {:>4} {:>10} {:>10} {:>8}   {}\n", "builder", "ranks", "hop", "simulated", "emulated",
+             "ratio", "lowest .. highest");
   for (const auto& [name, builder] : Registry<schedule::Builder>::All()) {
     if (!only.empty() && name != only) continue;
     for (const int ranks : {4, 8, 16}) {
@@ -66,5 +66,5 @@ int Run(const std::string& only, double shortest) {
 }  // namespace penstock
 
 int main(int argc, char** argv) {
-  return penstock::Run(argc > 1 ? argv[1] : "", argc > 2 ? std::max(0.1, std::atof(argv[2])) * 1e-3 : 2e-3);
+  return penstock::Run(argc > 1 ? argv[1] : "", argc > 2 ? std::max(0.1, std::atof(argv[2])) * 1e-3 : 4e-3);
 }

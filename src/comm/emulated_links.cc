@@ -293,8 +293,8 @@ WorkPtr EmulatedLinks::AllReduceTree(const Group& group, const Tag& tag, Contrib
 
 WorkPtr EmulatedLinks::ReduceScatterTree(const Group& group, const Tag& tag, Contributions nodes, int32_t n_leaves,
                                          std::vector<int64_t> bounds, at::Tensor out) {
-  const int64_t bytes = (bounds.empty() ? 0 : bounds.back()) *
-                        (out.defined() ? static_cast<int64_t>(out.element_size()) : 0);
+  const int64_t bytes =
+      (bounds.empty() ? 0 : bounds.back()) * (out.defined() ? static_cast<int64_t>(out.element_size()) : 0);
   return Collective(group, CommKind::reduce_scatter_tree, tag, bytes, [&] {
     return inner_.ReduceScatterTree(group, tag, std::move(nodes), n_leaves, std::move(bounds), out);
   });

@@ -108,8 +108,8 @@ class EmulatedLinks final : public Communicator {
   Declared declared_;
   int64_t waits_ = 0;
   TimeSource::Time waited_until_{};
-  std::vector<TimeSource::Time> channel_free_;                 // [peer]
-  std::unordered_map<int, std::shared_ptr<Queue>> queues_;     // by Group::id()
+  std::vector<TimeSource::Time> channel_free_;              // [peer]
+  std::unordered_map<int, std::shared_ptr<Queue>> queues_;  // by Group::id()
   TrafficCounters traffic_;
 };
 

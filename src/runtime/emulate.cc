@@ -189,8 +189,8 @@ schedule::Timeline EmulateSteps(const Schedule& schedule, const schedule::Action
       size_t next = 0;
       for (schedule::Event& event : own) {
         if (Travels(event.action.key.kind))
-          event.end = std::max(event.start + event.waited,
-                               std::chrono::duration<double>(ends[next++] - origin).count());
+          event.end =
+              std::max(event.start + event.waited, std::chrono::duration<double>(ends[next++] - origin).count());
         event.start /= scale;
         event.end /= scale;
         event.waited /= scale;

@@ -28,10 +28,10 @@ struct EmulateOptions {
   // last `shortest`, far above the 0.02 to 0.1 ms by which a thread wakes up late.
   double time_scale = 0;
   double shortest = 2e-3;
-  int steps = 1;                                  // begun by all ranks at once
-  std::chrono::milliseconds deadline{60'000};     // longest wait for another rank
-  bool serial = false;                            // as Job::serial
-  const LinkModel* links = nullptr;               // prices messages and collectives by their bytes, instead of the costs
+  int steps = 1;                               // begun by all ranks at once
+  std::chrono::milliseconds deadline{60'000};  // longest wait for another rank
+  bool serial = false;                         // as Job::serial
+  const LinkModel* links = nullptr;            // prices messages and collectives by their bytes, instead of the costs
   // Clocks of the ranks' own that nobody lives through: the times are those of an ideal machine, at once. What then
   // differs from the replay of the simulator is a difference of rules.
   bool virtual_time = false;

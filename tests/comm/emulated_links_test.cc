@@ -26,7 +26,9 @@ class Model final : public LinkModel {
 const Model kModel;
 
 // Microseconds since the epoch of the rank's clock.
-int64_t Micro(Time time) { return std::chrono::duration_cast<std::chrono::microseconds>(time.time_since_epoch()).count(); }
+int64_t Micro(Time time) {
+  return std::chrono::duration_cast<std::chrono::microseconds>(time.time_since_epoch()).count();
+}
 Time AtMicro(int64_t us) { return Time(std::chrono::microseconds(us)); }
 
 void RunVirtual(int n, const std::function<void(EmulatedLinks&, VirtualTime&)>& body) {
@@ -118,7 +120,7 @@ TEST(EmulatedLinks, CollectivesBeginWithTheLastMemberAndQueue) {
     const int r = links.rank();
     time.SleepUntil(AtMicro(1000 * r));
     at::Tensor data = at::ones({1000});
-    WorkPtr first = links.AllReduceSum(links.world(), {4, 0}, data);          // 2 + 3 + 4 = 9 ms
+    WorkPtr first = links.AllReduceSum(links.world(), {4, 0}, data);            // 2 + 3 + 4 = 9 ms
     WorkPtr second = links.AllGatherV(links.world(), {4, 1}, Bytes(1000 * r));  // then 3 + 3 ms: 0, 1000, 2000 bytes
     links.DeclareSeconds({.latency = 0, .transfer = 1e-3 * (r + 1)});
     WorkPtr third = links.Broadcast(links.world(), {4, 2}, 0, data);  // the highest: 3 ms

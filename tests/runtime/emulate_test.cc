@@ -167,8 +167,7 @@ TEST(Emulate, LinksPriceByDeclaredBytes) {
   const Schedule s = Lower(Registry<Builder>::Find("gpipe"), spec);
   const SlowLinks links;
   const UniformSeconds costs(UniformCosts{Rational(1, 10), Rational(1, 10), Rational(1, 10), 0});
-  const schedule::Timeline timeline =
-      EmulateSteps(s, costs, {.time_scale = 7, .links = &links, .virtual_time = true});
+  const schedule::Timeline timeline = EmulateSteps(s, costs, {.time_scale = 7, .links = &links, .virtual_time = true});
   // F0, 20 ms + 1 ms, F1, B1, 20 ms + 1 ms, B0; then the statistics, 10 ms.
   EXPECT_NEAR(MakespanOf(timeline), 0.1 + 0.021 + 0.1 + 0.2 + 0.021 + 0.2 + 0.01, 1e-7);
   for (const schedule::Event& event : timeline.events)
