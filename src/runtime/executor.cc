@@ -32,8 +32,8 @@ const nn::MicroBatchInputs& ExecutionContext::Inputs(int micro_batch) {
   return it->second;
 }
 
-Executor::Executor(const Job& job, comm::Communicator& communicator, RankState& state)
-    : job_(job), communicator_(communicator), state_(state) {
+Executor::Executor(const Job& job, comm::Communicator& communicator, RankState& state, ExecutorSeams seams)
+    : job_(job), communicator_(communicator), state_(state), seams_(std::move(seams)) {
   communicator_.SetTagNamer(&NameOfTag);
 }
 
@@ -108,13 +108,13 @@ StepResult Executor::RunStep(const schedule::Schedule& s, const StepBinding& bin
   std::vector<std::optional<bool>> predicates;
   ExecutionContext context{job_, communicator_, state_, s, binding, buffers_, prepared.groups, result, predicates, {}};
   const auto& list = s.ranks[rank];
-  const Clock::time_point step_start = Clock::now();
+  const Clock::time_point step_start = seams_.time->Now();
   std::unordered_map<schedule::BufferId, size_t> open_receives;  // their events end when somebody waited
 
   for (size_t i = 0; i < list.size(); ++i) {
     const Action& action = list[i];
     communicator_.SetCurrent(schedule::ToString(action.key));
-    const Clock::time_point start = Clock::now();
+    const Clock::time_point start = seams_.time->Now();
     if (const auto waits = prepared.waits_before.find(static_cast<int>(i)); waits != prepared.waits_before.end())
       for (const comm::Group& pair : waits->second) communicator_.Barrier(pair, TagOf({}, binding.step))->Wait();
     for (const schedule::Effect& effect : prepared.effects[i]) {
@@ -122,12 +122,12 @@ StepResult Executor::RunStep(const schedule::Schedule& s, const StepBinding& bin
       buffers_.WaitFor(effect.buffer);
       if (events == nullptr) continue;
       if (const auto open = open_receives.find(effect.buffer); open != open_receives.end()) {
-        (*events)[open->second].end = Seconds(origin, Clock::now());
+        (*events)[open->second].end = Seconds(origin, seams_.time->Now());
         (*events)[open->second].bytes = MessageBytes(buffers_.Find(effect.buffer));
         open_receives.erase(open);
       }
     }
-    const Clock::time_point ready = Clock::now();
+    const Clock::time_point ready = seams_.time->Now();
     int64_t bytes = 0;
     if (events != nullptr && action.key.kind == Kind::send)
       bytes = MessageBytes(buffers_.Find(prepared.effects[i][0].buffer));
@@ -136,7 +136,11 @@ StepResult Executor::RunStep(const schedule::Schedule& s, const StepBinding& bin
     PENSTOCK_CHECK(action.guard < 0 || (action.guard < static_cast<int>(predicates.size()) && predicates[action.guard]),
                    "'{}' is guarded by a predicate that no check has set", schedule::ToString(action));
     const bool runs = action.guard < 0 || *predicates[action.guard];
-    if (runs) Dispatch(context, prepared, action);
+    if (runs && seams_.run) {
+      seams_.run(context, action, prepared.effects[i]);
+    } else if (runs) {
+      Dispatch(context, prepared, action);
+    }
     if (runs && job_.serial)
       for (const schedule::Effect& effect : prepared.effects[i]) buffers_.WaitFor(effect.buffer);
     for (const schedule::Effect& effect : prepared.effects[i])
@@ -151,9 +155,10 @@ StepResult Executor::RunStep(const schedule::Schedule& s, const StepBinding& bin
       event.index = static_cast<int32_t>(i);
       event.step = static_cast<int32_t>(binding.step);
       event.start = Seconds(origin, start);
-      event.end = Seconds(origin, Clock::now());
+      event.end = Seconds(origin, seams_.time->Now());
       event.waited = Seconds(start, ready);
       event.bytes = bytes;
+      event.provenance = seams_.provenance;
       if (action.key.kind == Kind::recv) open_receives.emplace(prepared.effects[i][0].buffer, events->size());
       events->push_back(event);
     }
@@ -161,7 +166,7 @@ StepResult Executor::RunStep(const schedule::Schedule& s, const StepBinding& bin
   buffers_.WaitForAll();
   buffers_.EndStep();
   communicator_.SetCurrent("between steps");
-  result.seconds = Seconds(step_start, Clock::now());
+  result.seconds = Seconds(step_start, seams_.time->Now());
   return result;
 }
 

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "base/registry.h"
+#include "base/time_source.h"
 #include "comm/communicator.h"
 #include "runtime/buffers.h"
 #include "runtime/job.h"
@@ -78,10 +80,20 @@ void RunBackward(ExecutionContext& context, const schedule::Action& action, bool
 void RunBackwardWeight(ExecutionContext& context, const schedule::Action& action);
 void RunUpdate(ExecutionContext& context, const schedule::Action& action);
 
+// What an executor works with besides the list: emulation (runtime/emulate.h) has its own.
+struct ExecutorSeams {
+  // Runs an action whose hazards are over; it must make the buffers its effects allocate. Empty: the handlers.
+  std::function<void(ExecutionContext& context, const schedule::Action& action,
+                     const std::vector<schedule::Effect>& effects)>
+      run = {};
+  TimeSource* time = &SteadyTime();
+  schedule::Provenance provenance = schedule::Provenance::measured;  // of the events
+};
+
 class Executor {
  public:
   // `schedule`'s ranks are the communicator's. All arguments must outlive the executor.
-  Executor(const Job& job, comm::Communicator& communicator, RankState& state);
+  Executor(const Job& job, comm::Communicator& communicator, RankState& state, ExecutorSeams seams = {});
 
   // Runs one step. `timeline` may be null; events are appended with times since `origin`.
   StepResult RunStep(const schedule::Schedule& schedule, const StepBinding& binding,
@@ -103,6 +115,7 @@ class Executor {
   const Job& job_;
   comm::Communicator& communicator_;
   RankState& state_;
+  const ExecutorSeams seams_;
   BufferStore buffers_;
   std::unordered_map<const schedule::Schedule*, Prepared> prepared_;
 };

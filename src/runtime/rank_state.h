@@ -19,6 +19,8 @@ namespace penstock::runtime {
 
 class RankState {
  public:
+  // Holds nothing: an emulated rank.
+  RankState() = default;
   // Initial parameters by keyed randomness, zero optimizer state.
   RankState(const Job& job, const schedule::Schedule& schedule, int rank);
 

@@ -34,4 +34,19 @@ class UniformActionCosts final : public ActionCosts<Rational> {
   UniformCosts costs_;
 };
 
+// The same in seconds, for what runs in real time.
+class UniformSeconds final : public ActionCosts<double> {
+ public:
+  explicit UniformSeconds(const UniformCosts& costs) : costs_(costs) {}
+  double Duration(const Schedule& schedule, int rank, const Action& action) const override {
+    return costs_.Duration(schedule, rank, action).ToDouble();
+  }
+  double Latency(const Schedule& schedule, int from, int to, const Action& send) const override {
+    return costs_.Latency(schedule, from, to, send).ToDouble();
+  }
+
+ private:
+  UniformActionCosts costs_;
+};
+
 }  // namespace penstock::schedule

@@ -10,7 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "base/link_model.h"
+#include "base/time_source.h"
 #include "comm/communicator.h"
+#include "comm/emulated_links.h"
 #include "comm/thread_ranks.h"
 
 namespace penstock::comm {
@@ -23,9 +26,24 @@ struct Backend {
   std::function<void(int n, std::chrono::milliseconds deadline, const Body& body)> run;
 };
 
+// Links without cost.
+class FreeLinks final : public LinkModel {
+ public:
+  LinkSeconds Message(int, int, int64_t) const override { return {}; }
+  double Collective(const std::vector<int>&, std::string_view, int64_t) const override { return 0; }
+};
+
 inline std::vector<Backend> Backends() {
-  return {{"threads", [](int n, std::chrono::milliseconds deadline, const Body& body) {
-             RunThreadRanks(n, {.deadline = deadline, .grace = std::chrono::milliseconds(20'000)}, body);
+  const auto threads = [](int n, std::chrono::milliseconds deadline, const Body& body) {
+    RunThreadRanks(n, {.deadline = deadline, .grace = std::chrono::milliseconds(20'000)}, body);
+  };
+  return {{"threads", threads},
+          {"emulated_links", [threads](int n, std::chrono::milliseconds deadline, const Body& body) {
+             const FreeLinks model;
+             threads(n, deadline, [&](Communicator& communicator) {
+               EmulatedLinks links(communicator, model, SteadyTime());
+               body(links);
+             });
            }}};
 }
 
