@@ -24,8 +24,8 @@ class EfficiencyCurve {
     double size = 0;  // flops of a GEMM, bytes of a memory-bound operation or message
     double efficiency = 1;
   };
-  EfficiencyCurve() = default;                          // 1 everywhere; has no range
-  explicit EfficiencyCurve(std::vector<Point> points);  // ascending sizes > 0, efficiencies in (0, 1]
+  EfficiencyCurve() = default;                               // 1 everywhere; has no range
+  explicit EfficiencyCurve(std::vector<Point> points);       // ascending sizes > 0, efficiencies in (0, 1]
   double operator()(double size) const;
   // Was anything of this size measured or stated? True for an empty curve.
   bool InRange(double size) const;
@@ -47,8 +47,7 @@ struct Device {
   double memory_bytes_per_second = 0;
   int64_t memory_bytes = 0;
   double launch_seconds = 0;  // fixed time of one operation (kernel launch)
-  std::array<EfficiencyCurve, kOperationCount>
-      efficiency;  // by Operation, of flops (gemm, attention) or bytes (memory)
+  std::array<EfficiencyCurve, kOperationCount> efficiency;  // by Operation, of flops (gemm, attention) or bytes (memory)
   // Beside the device, per device: host memory and disk, and the way to them (0: none stated).
   int64_t host_memory_bytes = 0;
   double host_bytes_per_second = 0;  // device to host memory
@@ -64,8 +63,8 @@ struct Device {
 // alpha-beta, with the share of the bandwidth that messages of a size reach.
 struct Link {
   double latency_seconds = 0;
-  double bytes_per_second = 0;         // of one device in one direction
-  EfficiencyCurve efficiency;          // of the bandwidth, by message bytes
+  double bytes_per_second = 0;  // of one device in one direction
+  EfficiencyCurve efficiency;   // of the bandwidth, by message bytes
   double Seconds(double bytes) const;  // latency + bytes / (bandwidth * efficiency(bytes)); 0 bandwidth: infinite
 };
 
@@ -89,12 +88,12 @@ struct PairLink {
 struct Cluster {
   std::string name;
   std::string summary;
-  std::string file;                // where it was read from
-  std::vector<Device> devices;     // types
-  std::vector<int32_t> device_of;  // [device index] -> type; empty: all are type 0
-  std::vector<Level> levels;       // lowest first; the product of their sizes is the number of devices
+  std::string file;                    // where it was read from
+  std::vector<Device> devices;         // types
+  std::vector<int32_t> device_of;      // [device index] -> type; empty: all are type 0
+  std::vector<Level> levels;           // lowest first; the product of their sizes is the number of devices
   std::vector<PairLink> overrides;
-  bool calibrated = false;                     // numbers measured on the machine itself, rather than stated by a vendor
+  bool calibrated = false;             // numbers measured on the machine itself, rather than stated by a vendor
   std::map<std::string, std::string> sources;  // "device.a100.memory_bytes_per_second" -> where the number comes from
 
   int64_t num_devices() const;

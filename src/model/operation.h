@@ -29,9 +29,9 @@ enum class TensorSplit : uint8_t {
 struct Operation {
   std::string name{};  // "attn.qkv"
   OperationKind kind = OperationKind::memory;
-  SizeFormula flops{};  // of the forward
-  SizeFormula moved{};  // activation elements read and written by the forward
-  int64_t weights = 0;  // parameter elements read by the forward
+  SizeFormula flops{};    // of the forward
+  SizeFormula moved{};    // activation elements read and written by the forward
+  int64_t weights = 0;    // parameter elements read by the forward
   // Elements the input half of backward moves, as a multiple of `moved` (a weight half moves as much as the forward).
   double backward_moved = 1;
   TensorSplit split = TensorSplit::split;
