@@ -19,8 +19,8 @@ enum class FsdpObjective : uint8_t { mfu, tokens_per_second };  // of one rank
 struct FsdpGrid {
   std::vector<double> kept = Twentieths();
   std::vector<int> zero = {1, 2, 3};
-  std::vector<double> sequences;  // empty: the choice's
-  std::vector<int64_t> ranks;     // empty: the cluster's. A shard group that does not divide a number leaves it out
+  std::vector<double> sequences{};  // empty: the choice's
+  std::vector<int64_t> ranks{};     // empty: the cluster's. A shard group that does not divide a number leaves it out
   static std::vector<double> Twentieths();  // 0, 0.05 .. 1
 };
 

@@ -86,8 +86,8 @@ MadMaxLayerTimes<double> LayerTimes(const MadMaxLayer& layer, const MadMaxSystem
     const double weights = layer.parameters * layer.bytes_per_parameter / shares.tp;  // a data-parallel group's
     switch (s.split) {
       case Split::ddp:
-        t.gradient_reduce += seconds(
-            "all_reduce.ring", layer.lookup ? per_device * layer.lookup_bytes : weights / shares.fsdp);
+        t.gradient_reduce +=
+            seconds("all_reduce.ring", layer.lookup ? per_device * layer.lookup_bytes : weights / shares.fsdp);
         break;
       case Split::fsdp:
         t.gather += seconds("all_gather.ring", weights);
@@ -168,8 +168,7 @@ double MadMaxMemory(const MadMaxModel& model, const MadMaxSystem& system, const 
     bytes += held * layer.bytes_per_parameter;
     largest_output = std::max(largest_output, samples * layer.output_bytes);
     if (!layer.lookup) {
-      const double whole =
-          shares.fsdp > 1 ? layer.parameters / shares.tp * layer.bytes_per_parameter : 0;
+      const double whole = shares.fsdp > 1 ? layer.parameters / shares.tp * layer.bytes_per_parameter : 0;
       gathered = std::max(gathered, previous + whole);
       previous = whole;
     }
@@ -214,18 +213,20 @@ std::string Explain(const MadMaxModel& model, const MadMaxSystem& system, const 
                     const MadMaxEstimate& e) {
   std::string text =
       fmt::format("{} on {} ({} devices), {}\n", model.name, system.name, system.devices(), ToString(mapping));
-  text += fmt::format("step: {} ({} samples/s); compute {}, communication {}, exposed {} ({:.1f}% of the step, {:.0f}% "
-                      "overlapped)\n",
-                      FormatSeconds(e.seconds), FormatCount(e.samples_per_second), FormatSeconds(e.compute_seconds),
-                      FormatSeconds(e.communication_seconds), FormatSeconds(e.exposed_seconds),
-                      e.seconds > 0 ? 100 * e.exposed_seconds / e.seconds : 0.0, 100 * e.overlapped);
+  text += fmt::format(
+      "step: {} ({} samples/s); compute {}, communication {}, exposed {} ({:.1f}% of the step, {:.0f}% "
+      "overlapped)\n",
+      FormatSeconds(e.seconds), FormatCount(e.samples_per_second), FormatSeconds(e.compute_seconds),
+      FormatSeconds(e.communication_seconds), FormatSeconds(e.exposed_seconds),
+      e.seconds > 0 ? 100 * e.exposed_seconds / e.seconds : 0.0, 100 * e.overlapped);
   text += "of which:";
   for (int w = 0; w < kWorkCount; ++w) {
     const double busy = e.trace.Busy(static_cast<Work>(w));
     if (busy > 0) text += fmt::format(" {} {}", kWorkNames[w], FormatSeconds(busy));
   }
   return text + fmt::format("\nmemory: {} of {} a device{}\n", FormatBytes(static_cast<int64_t>(e.memory_bytes)),
-                            FormatBytes(static_cast<int64_t>(system.memory_bytes)), e.fits                                      ? ""
+                            FormatBytes(static_cast<int64_t>(system.memory_bytes)),
+                            e.fits                                 ? ""
                             : e.memory_bytes > system.memory_bytes ? ": does not fit"
                                                                    : ", but less than a sample for each");
 }

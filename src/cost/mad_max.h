@@ -2,7 +2,8 @@
 //
 // MAD-Max: a fast model of one training or inference step under hierarchical strategies per class of layers (Hsia et
 // al., ISCA 2024, arXiv 2310.02784; rules of the authors' artifact where they are known). A model, a system and a
-// strategy give durations, cost/mad_max_step.h gives their order, the trace gives the step and its exposed communication.
+// strategy give durations, cost/mad_max_step.h gives their order, the trace gives the step and its exposed
+// communication.
 //
 // A strategy is a list of (split, degree), innermost first: the first takes `degree` neighbouring devices, the next
 // groups of those; the product of degrees is the number of devices. An entry talks over the lowest level whose group
@@ -16,9 +17,11 @@
 //   lookup         lookup bytes B / N over the attained memory bandwidth, again for the update
 //   tp             output bytes of B t / N samples
 //   fsdp           params b / t gathered; the same reduced
-//   ddp            params b / (t d): what the rank really holds. (The artifact divides the shards by each level's degree
+//   ddp            params b / (t d): what the rank really holds. (The artifact divides the shards by each level's
+//   degree
 //                  while it walks the list, so that ['tp', 'ddp'] reduces the whole layer.)
-//   mp             output bytes of B / (product of other degrees) samples, 1/degree of them per device. (The artifact has
+//   mp             output bytes of B / (product of other degrees) samples, 1/degree of them per device. (The artifact
+//   has
 //                  twice the lookup bytes over the degree; what is exchanged is what the lookups return.)
 //   ddp of tables  gradient rows: lookup bytes B / N
 // Collectives are rings and pairwise exchanges of cost/collectives.h: bandwidth n / (2 (n-1)) for all-reduce, n / (n-1)
@@ -63,15 +66,15 @@ struct MadMaxModel {
 };
 
 struct MadMaxLevel {
-  std::string name;           // "node"
-  int64_t devices = 1;        // groups of the level below
+  std::string name;             // "node"
+  int64_t devices = 1;          // groups of the level below
   double bytes_per_second = 0;  // of a device in one direction; 0: infinite
   double latency_seconds = 0;
 };
 
 struct MadMaxSystem {
   std::string name;
-  double flops_per_second = 0;        // peak
+  double flops_per_second = 0;  // peak
   double flops_utilisation = 1;
   double memory_bytes_per_second = 0;  // peak
   double memory_utilisation = 1;
@@ -96,9 +99,9 @@ std::string ToString(const Strategy& strategy);   // "tp 8, ddp 16"
 std::string ToString(const Mapping& mapping);     // "attention: tp 8, ddp 16; embedding: mp 128"
 
 struct MadMaxTask {
-  double global_batch = 1;       // samples
-  bool training = true;          // false: inference
-  std::set<std::string> frozen;  // layer classes that are not trained
+  double global_batch = 1;         // samples
+  bool training = true;            // false: inference
+  std::set<std::string> frozen{};  // layer classes that are not trained
 };
 
 struct MadMaxEstimate {
@@ -109,7 +112,7 @@ struct MadMaxEstimate {
   double overlapped = 0;       // 1 - exposed / communication; 0 without communication
   double samples_per_second = 0;
   double memory_bytes = 0;  // of a device
-  bool fits = false;         // into memory, and every device has at least one sample
+  bool fits = false;        // into memory, and every device has at least one sample
 };
 
 // UserError when the strategy does not suit the layer or the system.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/units.h"
 
 namespace penstock::cost {
 namespace {
@@ -62,9 +63,10 @@ MadMaxSearchResult SearchMadMax(const MadMaxModel& model, const MadMaxSystem& sy
     points *= static_cast<double>(choices.back().second.size());
   }
   if (points > static_cast<double>(space.max_points))
-    throw UserError("the search has {:.0f} points, more than the {} allowed; fix the strategy of a class, or leave degree "
-                    "splits out",
-                    points, space.max_points);
+    throw UserError(
+        "the search has {:.0f} points, more than the {} allowed; fix the strategy of a class, or leave degree "
+        "splits out",
+        points, space.max_points);
   MadMaxSearchResult best;
   std::vector<size_t> at(choices.size(), 0);
   for (bool more = points > 0; more;) {
@@ -108,8 +110,7 @@ std::vector<MadMaxWhatIf> WhatIfMadMax(const MadMaxModel& model, const MadMaxSys
     MadMaxWhatIf row;
     row.resource = static_cast<MadMaxResource>(r);
     row.best = SearchMadMax(model, Scaled(system, row.resource, factor), task, space);
-    if (now.found && row.best.found)
-      row.gain = row.best.estimate.samples_per_second / now.estimate.samples_per_second;
+    if (now.found && row.best.found) row.gain = row.best.estimate.samples_per_second / now.estimate.samples_per_second;
     rows.push_back(std::move(row));
   }
   return rows;
@@ -122,7 +123,7 @@ std::string Explain(const MadMaxModel& model, const MadMaxSystem& system, const 
                      Explain(model, system, result.mapping, result.estimate);
   const MadMaxEstimate flat = EstimateMadMax(model, system, task, FlatMapping(model, system));
   return text + fmt::format("flat sharding over all devices: {} samples/s{}; the best gives {:.2f}x\n",
-                            static_cast<int64_t>(flat.samples_per_second), flat.fits ? "" : " (does not fit)",
+                            FormatCount(flat.samples_per_second), flat.fits ? "" : " (does not fit)",
                             result.estimate.samples_per_second / flat.samples_per_second);
 }
 

@@ -16,10 +16,10 @@
 namespace penstock::cost {
 
 struct MadMaxSpace {
-  bool degree_splits = true;        // every divisor as the inner degree, not only the sizes of the levels
+  bool degree_splits = true;         // every divisor as the inner degree, not only the sizes of the levels
   int64_t max_tensor_degree = 1024;  // heads
   int64_t max_points = 200'000;
-  Mapping fixed;  // classes whose strategy is given
+  Mapping fixed{};  // classes whose strategy is given
 };
 
 // Strategies of one or two entries that differ (no degree of 1 beside another entry), that suit the class.
@@ -36,7 +36,14 @@ struct MadMaxSearchResult {
 MadMaxSearchResult SearchMadMax(const MadMaxModel& model, const MadMaxSystem& system, const MadMaxTask& task,
                                 const MadMaxSpace& space = {});
 
-enum class MadMaxResource : uint8_t { flops, memory_bandwidth, memory_capacity, inside_bandwidth, between_bandwidth, all };
+enum class MadMaxResource : uint8_t {
+  flops,
+  memory_bandwidth,
+  memory_capacity,
+  inside_bandwidth,
+  between_bandwidth,
+  all
+};
 inline constexpr std::array<std::string_view, 6> kMadMaxResourceNames = {
     "FLOP/s", "memory bandwidth", "memory capacity", "bandwidth inside", "bandwidth between", "all of them"};
 constexpr std::string_view Name(MadMaxResource r) { return kMadMaxResourceNames[static_cast<size_t>(r)]; }

@@ -1,5 +1,7 @@
 #include "cost/mad_max_step.h"
 
+#include <utility>
+
 #include "base/error.h"
 
 namespace penstock::cost {
@@ -87,8 +89,7 @@ class Step {
       if (layer.joins_lookups) LookupGradients({Named("b", i), Named("ar.b", i)});
     }
     for (size_t e = 0; e < layers_.size() && layers_[e].lookup; ++e)
-      if (layers_[e].trains)
-        Place("b", e, Work::lookup, layers_[e].backward, {Named("a2a.b", e), Named("gr", e)});
+      if (layers_[e].trains) Place("b", e, Work::lookup, layers_[e].backward, {Named("a2a.b", e), Named("gr", e)});
   }
 
   void LookupGradients(const std::vector<std::string>& after) {

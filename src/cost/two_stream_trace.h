@@ -1,10 +1,11 @@
 // src/cost/two_stream_trace.h
 //
-// The trace of MAD-Max (Hsia et al., ISCA 2024, arXiv 2310.02784): one device with a compute and a communication stream,
-// both in order. An operation starts when its stream is free and everything it names has ended. A dependency is a
-// prefix of names: it means all operations placed so far whose names begin with it, and none is allowed to match.
+// The trace of MAD-Max (Hsia et al., ISCA 2024, arXiv 2310.02784): one device with a compute and a communication
+// stream, both in order. An operation starts when its stream is free and everything it names has ended. A dependency is
+// a prefix of names: it means all operations placed so far whose names begin with it, and none is allowed to match.
 // Names end with '.', so that "f.1." is not a prefix of "f.11.".
-// Time: Rational or double. Threads: one object, one thread. Errors: InternalError for a name without its '.', or twice.
+// Time: Rational or double. Threads: one object, one thread. Errors: InternalError for a name without its '.', or
+// twice.
 #pragma once
 
 #include <array>

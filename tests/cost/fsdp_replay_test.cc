@@ -1,8 +1,10 @@
 // The closed forms of one sharded step against the general engine: the step as a schedule, replayed.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <random>
 
+#include "base/error.h"
 #include "cost/fsdp.h"
 #include "cost/fsdp_step.h"
 #include "step_schedule.h"

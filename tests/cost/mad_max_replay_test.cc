@@ -1,6 +1,7 @@
 // MAD-Max's trace against the general engine, and against tables made by hand.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <random>
 
 #include "base/error.h"
@@ -182,8 +183,8 @@ Rational ReplayStep(const std::vector<Layer>& layers, int ranks, bool limit, int
   const auto gather = [&](int k) {
     if (k < first || dense[k]->gather == none) return;
     const int visit = n + (n - 1 - k);
-    gathers[k] = s.Collective(0, dense[k]->gather,
-                              limit && visit >= 2 ? std::vector{computes[visit - 2]} : std::vector<int>{});
+    gathers[k] =
+        s.Collective(0, dense[k]->gather, limit && visit >= 2 ? std::vector{computes[visit - 2]} : std::vector<int>{});
   };
   std::vector<std::vector<int>> ready(tables.size());  // what the update of a table waits for
   gather(n - 1);
@@ -211,8 +212,7 @@ Rational ReplayStep(const std::vector<Layer>& layers, int ranks, bool limit, int
     for (size_t t = 0; t < tables.size(); ++t) {
       if (!tables[t]->trains) continue;
       if (tables[t]->exchange > none) ready[t].push_back(s.Collective(0, tables[t]->exchange, gradients));
-      if (tables[t]->gradient_reduce > none)
-        ready[t].push_back(s.Collective(0, tables[t]->gradient_reduce, gradients));
+      if (tables[t]->gradient_reduce > none) ready[t].push_back(s.Collective(0, tables[t]->gradient_reduce, gradients));
     }
   }
   for (size_t t = 0; t < tables.size(); ++t)
@@ -225,8 +225,8 @@ TEST(MadMaxReplay, TraceIsTheReplayOnOneQueue) {
   int compared = 0;
   for (int strategies = 0; strategies < 16; ++strategies)
     for (int i = 0; i < 120; ++i) {
-      const auto layers = random.Next(
-          {(strategies & 1) != 0, (strategies & 2) != 0, (strategies & 4) != 0, (strategies & 8) != 0});
+      const auto layers =
+          random.Next({(strategies & 1) != 0, (strategies & 2) != 0, (strategies & 4) != 0, (strategies & 8) != 0});
       const bool limit = i % 2 == 0;
       const auto trace = TraceMadMax<Rational>(layers, {.limit_backward_gathers = limit});
       ASSERT_EQ(trace.makespan().ToString(), ReplayStep(layers, random.Uniform(1, 3), limit, 0).ToString())
@@ -272,9 +272,8 @@ TEST(MadMaxReplay, EqualShardedLayersAreTheFsdpForm) {
     const int layers = random.Uniform(1, 9);
     const FsdpLayerTimes<Rational> t{layer.gather, layer.forward, layer.backward, layer.reduce_scatter};
     const Rational step = FsdpLayerwise(t, layers, {});
-    ASSERT_EQ(
-        TraceMadMax<Rational>(std::vector(layers, layer), {.limit_backward_gathers = true}).makespan().ToString(),
-        step.ToString());
+    ASSERT_EQ(TraceMadMax<Rational>(std::vector(layers, layer), {.limit_backward_gathers = true}).makespan().ToString(),
+              step.ToString());
     // Without the limit of the backward's gathers it is never longer.
     ASSERT_TRUE(TraceMadMax<Rational>(std::vector(layers, layer)).makespan() <= step);
   }
