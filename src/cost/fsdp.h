@@ -1,8 +1,8 @@
 // src/cost/fsdp.h
 //
 // A closed-form model of (fully) sharded data parallelism: memory, the tokens that fit, the tokens that hide the
-// network, the time of a step and what limits it. After Wang, Ebert, Filatov, Kesselheim, arXiv 2504.03655: symbols and
-// the shape of the bound are theirs, the constants were derived here.
+// network, the time of a step and what limits it. After Wang, Ebert, Filatov, Kesselheim, arXiv 2504.03655, whose bound
+// (memory times bandwidth) it reconstructs: every constant was derived here, none is a figure of the paper.
 //
 //   L layers, H hidden, s sequence, phi parameters, Q bytes per element, G ranks of a shard group, S bytes/s, eps
 //   seconds per collective, F peak FLOP/s, e attained share of it, gamma share of activations kept, E tokens of a rank

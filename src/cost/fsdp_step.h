@@ -1,6 +1,6 @@
 // src/cost/fsdp_step.h
 //
-// The time of one fully sharded step of L equal layers, twice: the max-form that papers write, and the exact time of
+// The time of one fully sharded step of L equal layers, twice: the usual max-form, and the exact time of
 // what the runtime does layer by layer.
 //
 // The step that both describe (one micro-batch; one in-order queue for collectives, or one for gathers and one for

@@ -1,8 +1,9 @@
 // src/cost/mad_max.h
 //
 // MAD-Max: a fast model of one training or inference step under hierarchical strategies per class of layers (Hsia et
-// al., ISCA 2024, arXiv 2310.02784; rules of the authors' artifact where they are known). A model, a system and a
-// strategy give durations, cost/mad_max_step.h gives their order, the trace gives the step and its exposed
+// al., ISCA 2024, arXiv 2310.02784; durations and names of the authors' artifact, samhsia/MADMax, as far as it was
+// read; memory, search and the placing of lookups beside dense layers are designs of this project). A model, a system
+// and a strategy give durations, cost/mad_max_step.h gives their order, the trace gives the step and its exposed
 // communication.
 //
 // A strategy is a list of (split, degree), innermost first: the first takes `degree` neighbouring devices, the next
