@@ -36,8 +36,10 @@ std::vector<at::Tensor> RunLayers(ExecutionContext& context, int stage, int m, s
   const nn::LayerContext layer_context = MakeLayerContext(context, m);
   const int first = context.job.partition.first[stage];
   const auto& layers = context.state.layers(stage);
+  LayerClock& clock = context.clock;
   for (size_t i = 0; i < layers.size(); ++i) {
     const int layer = first + static_cast<int>(i);
+    const auto start = clock.on() ? LayerClock::Clock::now() : LayerClock::Clock::time_point{};
     std::vector<at::Tensor> parameters;
     for (const int p : context.job.spec.layers[layer].parameters) {
       if (aliases == nullptr) {
@@ -48,6 +50,10 @@ std::vector<at::Tensor> RunLayers(ExecutionContext& context, int stage, int m, s
       }
     }
     values = layers[i]->Forward(values, parameters, layer_context);
+    if (!clock.on()) continue;
+    clock.Add(layer, std::chrono::duration<double>(LayerClock::Clock::now() - start).count());
+    if (aliases != nullptr && i + 1 < layers.size())
+      for (at::Tensor& value : values) clock.HookOutput(value, layer);
   }
   return values;
 }
@@ -117,6 +123,7 @@ schedule::UseRef UseOf(const ExecutionContext& context, int stage, int layer, in
 
 void AddLeaf(ExecutionContext& context, int stage, int m, const Alias& alias, at::Tensor gradient) {
   memory::MemoryScope scope(memory::BufferClass::gradient);
+  const auto start = context.clock.on() ? LayerClock::Clock::now() : LayerClock::Clock::time_point{};
   if (context.job.observer != nullptr)
     context.job.observer->Leaf(context.binding.step, m, alias.layer, alias.parameter, gradient);
   optim::PartialSums& sums = SumsOf(context, UseOf(context, stage, alias.layer, alias.parameter), alias.parameter);
@@ -125,12 +132,28 @@ void AddLeaf(ExecutionContext& context, int stage, int m, const Alias& alias, at
   } else {
     sums.AddAbsent(m);
   }
+  if (context.clock.on())
+    context.clock.Add(alias.layer, std::chrono::duration<double>(LayerClock::Clock::now() - start).count());
 }
 
 void AddAbsentLeaves(ExecutionContext& context, int stage, int m) {
   const int first = context.job.partition.first[stage], last = context.job.partition.first[stage + 1];
   for (int layer = first; layer < last; ++layer)
     for (const int p : context.job.spec.layers[layer].parameters) AddLeaf(context, stage, m, {layer, p, {}}, {});
+}
+
+// The deferred products of a stage are made together: each layer is charged its share of their flops.
+void ChargeByFlops(ExecutionContext& context, int stage, int m, LayerClock::Clock::time_point start) {
+  const double seconds = std::chrono::duration<double>(LayerClock::Clock::now() - start).count();
+  const MicroBatchSize& size = context.binding.micro_batches[m];
+  const int first = context.job.partition.first[stage], last = context.job.partition.first[stage + 1];
+  const auto flops = [&](int layer) {
+    return static_cast<double>(context.job.spec.layers[layer].weight_flops(size.samples, size.length));
+  };
+  double all = 0;
+  for (int layer = first; layer < last; ++layer) all += flops(layer);
+  for (int layer = first; layer < last && all > 0; ++layer)
+    if (flops(layer) > 0) context.clock.Add(layer, seconds * flops(layer) / all);
 }
 
 // Gradients of the stage's outputs: what the consumers sent back, or the scale of the loss.
@@ -213,8 +236,10 @@ void RunBackward(ExecutionContext& context, const Action& action, bool defer) {
     const std::vector<at::Tensor> output_gradients = OutputGradients(context, stage, m, saved);
     std::optional<nn::DeferredGrads::Scope> deferring;
     if (defer) deferring.emplace(stash->deferred);
+    if (context.clock.on()) context.clock.BeginBackward(context.job.partition.first[stage + 1] - 1);
     gradients = torch::autograd::grad(saved.outputs, leaves, output_gradients, /*retain_graph=*/false,
                                       /*create_graph=*/false, /*allow_unused=*/true);
+    if (context.clock.on()) context.clock.EndBackward();
   }
   saved.outputs.clear();  // the graph is gone
 
@@ -240,7 +265,10 @@ void RunBackwardWeight(ExecutionContext& context, const Action& action) {
   WeightStash& stash = *context.buffers.At(schedule::WeightStash(stage, m)).stash;
   memory::MemoryScope scope(memory::BufferClass::gradient);
   at::NoGradGuard no_grad;
-  for (nn::DeferredGrads::Result& result : stash.deferred.Flush()) {
+  const auto start = context.clock.on() ? LayerClock::Clock::now() : LayerClock::Clock::time_point{};
+  std::vector<nn::DeferredGrads::Result> results = stash.deferred.Flush();
+  if (context.clock.on()) ChargeByFlops(context, stage, m, start);
+  for (nn::DeferredGrads::Result& result : results) {
     const auto it = std::find_if(stash.waiting.begin(), stash.waiting.end(),
                                  [&](const Alias& alias) { return alias.tensor.is_same(result.leaf); });
     PENSTOCK_CHECK(it != stash.waiting.end(), "a deferred gradient of stage {} belongs to no parameter", stage);

@@ -183,11 +183,11 @@ schedule::Timeline EmulateSteps(const Schedule& schedule, const schedule::Action
       const Time begin = BeginTogether(communicator, time);
       if (step == 0) origin = begin;
       emulated.BeginStep();
-      std::vector<schedule::Event> own;
-      executor.RunStep(schedule, binding, &own, origin);
+      Executor::Record own{.origin = origin};
+      executor.RunStep(schedule, binding, &own);
       const std::vector<Time> ends = emulated.TransferEnds();
       size_t next = 0;
-      for (schedule::Event& event : own) {
+      for (schedule::Event& event : own.events) {
         if (Travels(event.action.key.kind))
           event.end =
               std::max(event.start + event.waited, std::chrono::duration<double>(ends[next++] - origin).count());

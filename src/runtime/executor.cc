@@ -1,6 +1,7 @@
 #include "runtime/executor.h"
 
 #include "base/error.h"
+#include "memory/accounting.h"
 #include "runtime/tags.h"
 #include "schedule/operators.h"
 
@@ -22,6 +23,29 @@ int64_t MessageBytes(const Buffer* buffer) {
     for (const at::Tensor& t : buffer->tensors)
       if (t.defined()) bytes += static_cast<int64_t>(t.nbytes());
   return bytes;
+}
+
+// What the counting allocator has for this rank, class by class; only what changed since the last event.
+void RecordMemory(int rank, double time, std::vector<schedule::MemoryEvent>& events) {
+  const memory::Usage usage = memory::UsageOf(rank);
+  for (int c = 0; c < kBufferClassCount; ++c) {
+    // memory's classes are base's with `other` before them: what nobody labelled is an activation here.
+    int64_t live = usage.live_by_class[c + 1];
+    if (static_cast<BufferClass>(c) == BufferClass::activation)
+      live += usage.live_by_class[static_cast<size_t>(memory::BufferClass::other)];
+    int64_t last = -1;
+    for (auto it = events.rbegin(); it != events.rend() && it != events.rbegin() + 4 * kBufferClassCount; ++it)
+      if (it->buffer_class == static_cast<BufferClass>(c)) {
+        last = it->live_bytes;
+        break;
+      }
+    if (live == last || (last < 0 && live == 0)) continue;
+    events.push_back({.rank = rank,
+                      .time = time,
+                      .buffer_class = static_cast<BufferClass>(c),
+                      .tier = Tier::device,
+                      .live_bytes = live});
+  }
 }
 
 }  // namespace
@@ -99,17 +123,20 @@ void Executor::Dispatch(ExecutionContext& context, const Prepared& prepared, con
   }
 }
 
-StepResult Executor::RunStep(const schedule::Schedule& s, const StepBinding& binding,
-                             std::vector<schedule::Event>* events, Clock::time_point origin) {
+StepResult Executor::RunStep(const schedule::Schedule& s, const StepBinding& binding, Record* record) {
   const Prepared& prepared = Prepare(s);
   PENSTOCK_CHECK_EQ(static_cast<int>(binding.micro_batches.size()), s.num_micro_batches());
   const int rank = communicator_.rank();
   StepResult result;
   std::vector<std::optional<bool>> predicates;
-  ExecutionContext context{job_, communicator_, state_, s, binding, buffers_, prepared.groups, result, predicates, {}};
+  ExecutionContext context{job_, communicator_, state_, s, binding, buffers_, prepared.groups, result, predicates, clock_, {}};
   const auto& list = s.ranks[rank];
   const Clock::time_point step_start = seams_.time->Now();
   std::unordered_map<schedule::BufferId, size_t> open_receives;  // their events end when somebody waited
+  std::vector<schedule::Event>* events = record == nullptr ? nullptr : &record->events;
+  const Clock::time_point origin = record == nullptr ? Clock::time_point{} : record->origin;
+  clock_.Enable(record != nullptr && !seams_.run);
+  if (record != nullptr) RecordMemory(rank, Seconds(origin, step_start), record->memory);
 
   for (size_t i = 0; i < list.size(); ++i) {
     const Action& action = list[i];
@@ -136,6 +163,8 @@ StepResult Executor::RunStep(const schedule::Schedule& s, const StepBinding& bin
     PENSTOCK_CHECK(action.guard < 0 || (action.guard < static_cast<int>(predicates.size()) && predicates[action.guard]),
                    "'{}' is guarded by a predicate that no check has set", schedule::ToString(action));
     const bool runs = action.guard < 0 || *predicates[action.guard];
+    const bool timed = clock_.on() && runs && IsComputeKind(action.key.kind);
+    if (timed) clock_.BeginAction(action.key.kind, action.key.micro_batch);
     if (runs && seams_.run) {
       seams_.run(context, action, prepared.effects[i]);
     } else if (runs) {
@@ -161,6 +190,8 @@ StepResult Executor::RunStep(const schedule::Schedule& s, const StepBinding& bin
       event.provenance = seams_.provenance;
       if (action.key.kind == Kind::recv) open_receives.emplace(prepared.effects[i][0].buffer, events->size());
       events->push_back(event);
+      if (timed) clock_.EndAction(event.end - event.start - event.waited);
+      if (!seams_.run) RecordMemory(rank, event.end, record->memory);
     }
   }
   buffers_.WaitForAll();

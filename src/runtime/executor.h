@@ -22,6 +22,7 @@
 #include "comm/communicator.h"
 #include "runtime/buffers.h"
 #include "runtime/job.h"
+#include "runtime/layer_clock.h"
 #include "runtime/rank_state.h"
 #include "schedule/schedule.h"
 #include "schedule/timeline.h"
@@ -56,6 +57,7 @@ struct ExecutionContext {
   const std::vector<comm::Group>& groups;  // [group of the schedule]
   StepResult& result;
   std::vector<std::optional<bool>>& predicates;  // by number; empty until their check has run
+  LayerClock& clock;
 
   // The micro-batch's tensors; made once per step and rank.
   const nn::MicroBatchInputs& Inputs(int micro_batch);
@@ -95,9 +97,15 @@ class Executor {
   // `schedule`'s ranks are the communicator's. All arguments must outlive the executor.
   Executor(const Job& job, comm::Communicator& communicator, RankState& state, ExecutorSeams seams = {});
 
-  // Runs one step. `timeline` may be null; events are appended with times since `origin`.
-  StepResult RunStep(const schedule::Schedule& schedule, const StepBinding& binding,
-                     std::vector<schedule::Event>* events = nullptr, std::chrono::steady_clock::time_point origin = {});
+  // What is recorded of a step: events and memory with times since `origin`, and times of layers (TakeLayerSamples).
+  struct Record {
+    std::vector<schedule::Event> events;
+    std::vector<schedule::MemoryEvent> memory;
+    std::chrono::steady_clock::time_point origin{};
+  };
+  // Runs one step. `record` may be null; what happened is appended.
+  StepResult RunStep(const schedule::Schedule& schedule, const StepBinding& binding, Record* record = nullptr);
+  std::vector<LayerSample> TakeLayerSamples() { return clock_.Take(); }
 
  private:
   // What is derived once from a schedule.
@@ -117,6 +125,7 @@ class Executor {
   RankState& state_;
   const ExecutorSeams seams_;
   BufferStore buffers_;
+  LayerClock clock_;
   std::unordered_map<const schedule::Schedule*, Prepared> prepared_;
 };
 

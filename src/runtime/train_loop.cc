@@ -120,9 +120,13 @@ TrainOutcome RunTrainLoop(const TrainLoop& loop, bool keep_state) {
   outcome.traffic.resize(ranks);
   outcome.timeline.title = "measured";
   outcome.timeline.num_ranks = ranks;
-  std::vector<std::vector<schedule::Event>> events(ranks);
+  std::vector<Executor::Record> records(ranks);
+  outcome.layer_samples.resize(ranks);
   const Clock::time_point origin = Clock::now();
-  for (int r = 0; r < ranks; ++r) memory::ResetPeak(r);
+  for (int r = 0; r < ranks; ++r) {
+    records[r].origin = origin;
+    memory::ResetPeak(r);
+  }
 
   comm::RunThreadRanks(ranks, loop.world, [&](comm::Communicator& communicator) {
     const int rank = communicator.rank();
@@ -142,7 +146,7 @@ TrainOutcome RunTrainLoop(const TrainLoop& loop, bool keep_state) {
       const bool record = step >= loop.timeline_first && step < loop.timeline_first + loop.timeline_count;
       StepReport report;
       report.step = step;
-      report.result = executor.RunStep(schedule, binding, record ? &events[rank] : nullptr, origin);
+      report.result = executor.RunStep(schedule, binding, record ? &records[rank] : nullptr);
       // The verdict is the same on all ranks; a schedule without check always applies.
       const bool applied_now = !report.result.checked || report.result.verdict.finite;
       applied += applied_now ? 1 : 0;
@@ -200,10 +204,15 @@ TrainOutcome RunTrainLoop(const TrainLoop& loop, bool keep_state) {
         }
       }
     }
+    outcome.layer_samples[rank] = executor.TakeLayerSamples();
     outcome.usage[rank] = memory::UsageOf(rank);
     outcome.traffic[rank] = communicator.traffic();
   });
-  for (auto& list : events) outcome.timeline.events.insert(outcome.timeline.events.end(), list.begin(), list.end());
+  for (const Executor::Record& record : records) {
+    schedule::Timeline& timeline = outcome.timeline;
+    timeline.events.insert(timeline.events.end(), record.events.begin(), record.events.end());
+    timeline.memory.insert(timeline.memory.end(), record.memory.begin(), record.memory.end());
+  }
   return outcome;
 }
 

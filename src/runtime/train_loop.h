@@ -64,6 +64,7 @@ struct TrainOutcome {
   int64_t steps = 0;  // run
   StepReport last;
   schedule::Timeline timeline;
+  std::vector<std::vector<LayerSample>> layer_samples;  // [rank], of the steps whose events are kept
   std::vector<memory::Usage> usage;            // [rank], peaks over the whole run
   std::vector<comm::TrafficCounters> traffic;  // [rank]
   checkpoint::NamedTensors parameters;         // the final ones, when `keep_state`
