@@ -108,6 +108,27 @@ class Durations {
   ByAction<double> median_, arrival_;
 };
 
+RankTimes TimesOf(const RankBubbles& rank) {
+  RankTimes t;
+  t.busy = rank.busy;
+  for (int c = 0; c < kBubbleCauseCount; ++c) {
+    switch (static_cast<BubbleCause>(c)) {
+      case BubbleCause::imbalance:
+      case BubbleCause::message:
+      case BubbleCause::collective:
+      case BubbleCause::offload:
+        t.wait += rank.by_cause[c];
+        break;
+      case BubbleCause::warm_up:
+      case BubbleCause::drain:
+      case BubbleCause::host:
+        t.other += rank.by_cause[c];
+        break;
+    }
+  }
+  return t;
+}
+
 std::string Change(double predicted, double difference) {
   const std::string amount =
       fmt::format("{}{}", difference < 0 ? "-" : "+", FormatSeconds(std::abs(difference)));
@@ -166,13 +187,12 @@ class Comparison {
 
   void Ranks() {
     const Timeline predicted = TypicalStepOf(p_, false), measured = TypicalStepOf(m_, true);
-    const Breakdown p = Analyse(predicted), m = Analyse(measured);
     const Bubbles pb = FindBubbles(predicted, graph_), mb = FindBubbles(measured, graph_);
-    gap_.ranks.resize(std::max(p.ranks.size(), m.ranks.size()));
+    gap_.ranks.resize(std::max(pb.ranks.size(), mb.ranks.size()));
     for (size_t r = 0; r < gap_.ranks.size(); ++r) {
       RankGap& gap = gap_.ranks[r];
-      if (r < p.ranks.size()) gap.predicted = p.ranks[r];
-      if (r < m.ranks.size()) gap.measured = m.ranks[r];
+      if (r < pb.ranks.size()) gap.predicted = TimesOf(pb.ranks[r]);
+      if (r < mb.ranks.size()) gap.measured = TimesOf(mb.ranks[r]);
       for (size_t peer = 0; r < mb.ranks.size() && peer < mb.ranks[r].by_peer.size(); ++peer) {
         const bool known = r < pb.ranks.size() && peer < pb.ranks[r].by_peer.size();
         const double longer = mb.ranks[r].by_peer[peer] - (known ? pb.ranks[r].by_peer[peer] : 0.0);
@@ -305,7 +325,21 @@ std::string Gap::ToText() const {
                    Signed(difference()), 100 * std::abs(relative_error()), relative_error() < 0 ? "too short" : "too long"));
   if (unmatched > 0)
     line(fmt::format("           {} measured actions have no predicted one: the prediction is of another schedule", unmatched));
-  line("why        along the critical path of the measured step");
+  out += WhyText();
+  line("work       of all ranks in a step");
+  for (size_t i = 0; i < std::min(classes.size(), kMaxClassLines); ++i) {
+    const ClassGap& c = classes[i];
+    line(fmt::format("  {:<24} {:>6} times  predicted {:>9}  measured {:>9}  {}", c.name, c.count,
+                     FormatSeconds(c.predicted), FormatSeconds(c.measured), Signed(c.difference())));
+  }
+  return out;
+}
+
+std::string Gap::WhyText() const {
+  const double negligible = 1e-6 * std::max(measured_step, predicted_step);
+  if (reasons.empty() && std::abs(other_path) <= negligible) return "";
+  std::string out = "why        along the critical path of the measured step\n";
+  const auto line = [&](const std::string& text) { out += text + "\n"; };
   double shown = 0;
   for (size_t i = 0; i < std::min(reasons.size(), kMaxReasonLines); ++i) {
     line(fmt::format("  {:>10}  {}", Signed(reasons[i].seconds), reasons[i].text));
@@ -314,7 +348,6 @@ std::string Gap::ToText() const {
   if (reasons.size() > kMaxReasonLines)
     line(fmt::format("  {:>10}  {} smaller differences", Signed(difference() - other_path - shown),
                      reasons.size() - kMaxReasonLines));
-  const double negligible = 1e-6 * std::max(measured_step, predicted_step);
   if (std::abs(other_path) > negligible)
     line(fmt::format("  {:>10}  not explained: in the prediction another path was the longest", Signed(other_path)));
   size_t rank = 0;
@@ -323,12 +356,6 @@ std::string Gap::ToText() const {
   if (rank < ranks.size() && ranks[rank].waited_for >= 0 && ranks[rank].waited_longer > negligible)
     line(fmt::format("waiting    rank {} waited {} longer for rank {} than predicted", rank,
                      FormatSeconds(ranks[rank].waited_longer), ranks[rank].waited_for));
-  line("work       of all ranks in a step");
-  for (size_t i = 0; i < std::min(classes.size(), kMaxClassLines); ++i) {
-    const ClassGap& c = classes[i];
-    line(fmt::format("  {:<24} {:>6} times  predicted {:>9}  measured {:>9}  {}", c.name, c.count,
-                     FormatSeconds(c.predicted), FormatSeconds(c.measured), Signed(c.difference())));
-  }
   return out;
 }
 

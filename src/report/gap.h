@@ -33,6 +33,7 @@ struct ClassGap {
 };
 
 struct RankGap {
+  // busy; wait: for another rank, a message, a collective or a copy; other: warm-up, drain, the host (report/bubbles.h).
   RankTimes predicted, measured;
   int32_t waited_for = -1;  // the rank for which it waited longer than predicted, most of all; -1: none
   double waited_longer = 0;
@@ -68,6 +69,8 @@ struct Gap {
   // (predicted - measured) / measured; 0 when nothing was measured.
   double relative_error() const;
   std::string ToText() const;  // at most 16 lines
+  // The part of it that says why, at most 9 lines; "" when nothing differs.
+  std::string WhyText() const;
   std::string ToJson() const;  // one object
 };
 

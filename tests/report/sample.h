@@ -9,7 +9,7 @@
 #include <random>
 
 #include "schedule/operators.h"
-#include "small_timeline.h"
+#include "report/small_timeline.h"
 
 namespace penstock::report {
 

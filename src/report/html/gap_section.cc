@@ -21,14 +21,18 @@ std::string Relative(double predicted, double measured) {
 
 std::string Reasons(const Gap& gap) {
   Table t;
-  t.caption = "Reasons, largest first; they add up to the difference";
+  t.caption = fmt::format("Reasons, largest first; they add up to the difference of {}", Signed(gap.difference()));
   t.head = {"adds", "<reason"};
   for (const GapReason& r : gap.reasons) t.rows.push_back({Signed(r.seconds), Escape(r.text)});
+  // Where its size puts it among the others, so that it is not folded away.
   if (std::abs(gap.other_path) > 1e-6 * gap.measured_step)
-    t.rows.push_back({Signed(gap.other_path),
+    t.rows.insert(t.rows.begin() + std::count_if(gap.reasons.begin(), gap.reasons.end(),
+                                                 [&](const GapReason& r) {
+                                                   return std::abs(r.seconds) > std::abs(gap.other_path);
+                                                 }),
+                  {Signed(gap.other_path),
                       "not explained: in the prediction another path was the longest, so that a part of the above costs nothing"});
-  t.rows.push_back({"<b>" + Signed(gap.difference()) + "</b>", "<b>difference of the step time</b>"});
-  return t.Print(14);
+  return t.Print(10);
 }
 
 std::string Classes(const Gap& gap) {

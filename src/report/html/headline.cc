@@ -11,10 +11,10 @@
 namespace penstock::report::html {
 namespace {
 
-std::string Card(std::string_view label, const std::string& number, const std::string& sentence) {
+std::string Card(std::string_view label, const std::string& number, const std::string& sentence, bool bad = false) {
   return fmt::format(
-      "<div class=\"card\"><h2 class=\"label\">{}</h2><p class=\"number\">{}</p><p class=\"say\">{}</p></div>\n", Escape(label),
-      Escape(number), Escape(sentence));
+      "<div class=\"card\"><h2 class=\"label\">{}</h2><p class=\"number{}\">{}</p><p class=\"say\">{}</p></div>\n", Escape(label),
+      bad ? " bad" : "", Escape(number), Escape(sentence));
 }
 
 std::string StepTime(const Facts& f) {
@@ -85,7 +85,7 @@ std::string Memory(const Facts& f) {
   const auto& classes = p.composition.by_class;
   const auto largest = std::max_element(classes.begin(), classes.end());
   if (*largest > 0)
-    mostly = fmt::format(" Most of it: {} ({}).", kBufferClassNames[largest - classes.begin()], FormatBytes(*largest));
+    mostly = fmt::format(" Most of it: {} ({}).", InWords(kBufferClassNames[largest - classes.begin()]), FormatBytes(*largest));
   const std::string how = p.measured > 0 ? "measured" : "predicted";
   if (p.limit <= 0)
     return Card("Memory", FormatBytes(p.bytes()),
@@ -93,7 +93,8 @@ std::string Memory(const Facts& f) {
   const double share = static_cast<double>(p.bytes()) / static_cast<double>(p.limit);
   return Card("Memory", fmt::format("{:.0f} % of the limit", 100 * share),
               fmt::format("Rank {} is tightest: {} peak {}, {} {}.{}", f.tightest, how, FormatBytes(p.bytes()),
-                          share > 1 ? "MORE THAN the limit of" : "limit", FormatBytes(p.limit), mostly));
+                          share > 1 ? "over the limit of" : "of", FormatBytes(p.limit), mostly),
+              share > 1);
 }
 
 std::string Parting(const Facts& f) {
@@ -102,7 +103,8 @@ std::string Parting(const Facts& f) {
     const GapReason& r = f.gap->reasons[0];
     return Card("Where they part",
                 fmt::format("{}{}", f.gap->difference() < 0 ? "-" : "+", FormatSeconds(std::abs(f.gap->difference()))),
-                fmt::format("Largest reason: {}.", r.text));
+                fmt::format("The step is {} than predicted. Largest reason: {}.", f.gap->difference() < 0 ? "shorter" : "longer",
+                            r.text));
   }
   const Side* side = f.main();
   if (side == nullptr) return "";

@@ -58,6 +58,13 @@ std::string Swatch(std::string_view colour) {
   return fmt::format("<span class=\"swatch\" style=\"background:{}\"></span>", colour);
 }
 
+std::string InWords(std::string_view name) {
+  std::string words(name);
+  for (char& c : words)
+    if (c == '_') c = ' ';
+  return words;
+}
+
 std::string Percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
 }  // namespace penstock::report::html

@@ -33,6 +33,9 @@ struct Table {
 // A square of a colour before a word.
 std::string Swatch(std::string_view colour);
 
+// "optimizer_state" -> "optimizer state"
+std::string InWords(std::string_view name);
+
 // "12.3 %"
 std::string Percent(double share);
 

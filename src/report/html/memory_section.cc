@@ -70,11 +70,11 @@ std::string Chart(const Side& side, int32_t rank, int64_t limit, double top) {
       below[i] = above;
     }
     Add(out, "<path fill=\"{}\" d=\"{}{}Z\"><title>{}</title></path>\n", ColourOf(static_cast<BufferClass>(c)), up, down,
-        kBufferClassNames[c]);
+        InWords(kBufferClassNames[c]));
   }
   if (limit > 0) {
     Add(out, "<line class=\"limit\" x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>", kLeft, kWidth, y(limit));
-    Add(out, "<text class=\"tick limit-text\" x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">limit {}</text>", kWidth - 4, y(limit) + 12,
+    Add(out, "<text class=\"tick limit-text\" x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">limit {}</text>", kWidth - 4, y(limit) - 4,
         FormatBytes(limit));
   }
   Add(out, "<text class=\"tick\" x=\"{}\" y=\"{}\">0</text><text class=\"tick\" x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text></svg>\n",
@@ -103,7 +103,7 @@ std::string Charts(const Facts& f) {
         if (e.live_bytes > 0 && e.tier == Tier::device) used[static_cast<size_t>(e.buffer_class)] = true;
   std::string out = "<p class=\"legend\">";
   for (int c = 0; c < kBufferClassCount; ++c)
-    if (used[c]) Add(out, "<span>{}{}</span> ", Swatch(ColourOf(static_cast<BufferClass>(c))), kBufferClassNames[c]);
+    if (used[c]) Add(out, "<span>{}{}</span> ", Swatch(ColourOf(static_cast<BufferClass>(c))), InWords(kBufferClassNames[c]));
   out += "</p>\n";
   if (rows.size() < f.peaks.size())
     Add(out, "<p class=\"note\">Drawn: the {} ranks nearest to their limits; the table has all {}.</p>\n", rows.size(), f.peaks.size());
@@ -114,7 +114,7 @@ std::string Charts(const Facts& f) {
     // A limit far above would press what there is to see flat; it is in the table.
     const bool far = f.peaks[r].limit > 0 && static_cast<double>(f.peaks[r].bytes()) * 20 < static_cast<double>(f.peaks[r].limit);
     if (far) top = static_cast<double>(std::max(f.peaks[r].predicted, f.peaks[r].measured));
-    top *= 1.06;
+    top *= 1.16;
     for (const auto* side : {&f.predicted, &f.measured})
       if (HasMemory(*side))
         Add(out, "<figure><figcaption>rank {}{}{}</figcaption>{}</figure>\n", r, both ? ", " + (*side)->name : "",
@@ -146,7 +146,7 @@ std::string MemorySection(const Facts& f) {
     std::sort(classes.rbegin(), classes.rend());
     std::string composition;
     for (size_t i = 0; i < std::min<size_t>(4, classes.size()); ++i)
-      composition += fmt::format("{}{} {}", i == 0 ? "" : ", ", kBufferClassNames[classes[i].second], FormatBytes(classes[i].first));
+      composition += fmt::format("{}{} {}", i == 0 ? "" : ", ", InWords(kBufferClassNames[classes[i].second]), FormatBytes(classes[i].first));
     const auto bytes = [](int64_t b) { return b > 0 ? FormatBytes(b) : std::string("–"); };
     const double share = p.limit > 0 ? static_cast<double>(p.bytes()) / static_cast<double>(p.limit) : 0;
     t.rows.push_back({fmt::format("{}", r), bytes(p.predicted), bytes(p.measured), bytes(p.limit),

@@ -291,7 +291,7 @@
     }
     context.setLineDash([]);
     context.restore();
-    range.textContent = `${time(view.to - view.from)} of ${time(high - low)} shown, ${count} actions`;
+    range.textContent = view.to - view.from >= high - low ? `${count} actions` : `${time(view.to - view.from)} shown, ${count} actions`;
     hook.milliseconds = performance.now() - began;
     hook.actions = count;
     return hook.milliseconds;
@@ -424,7 +424,7 @@
     box.onchange = () => { act(box.checked); arrange(); draw(); };
     wrap.append(box, text);
   };
-  if (timelines.length > 1) check("predicted and measured side by side", paired, (on) => { paired = on; });
+  if (timelines.length > 1) check("rank by rank", paired, (on) => { paired = on; });
   check("tint idle time by cause", tinted, (on) => { tinted = on; });
   timelines.forEach((t, number) => {
     if (t.steps.length < 2) return;

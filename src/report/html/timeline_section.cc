@@ -1,6 +1,8 @@
 // The data of the canvas: columns of integers per timeline, decoded by timeline.js. Times are nanoseconds; starts are
 // differences to the event before on the same rank.
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -68,10 +70,15 @@ Selection Select(const Side& side, int64_t limit) {
   const int32_t typical = side.typical.events.front().step;
   std::set<int32_t> kept;
   int64_t count = 0;
-  for (auto it = per_step.find(typical); it != per_step.end() && count + it->second <= limit; ++it) {
-    kept.insert(it->first);
-    count += it->second;
-  }
+  const auto keep = [&](const std::pair<const int32_t, int64_t>& step) {
+    if (count + step.second > limit) return false;
+    kept.insert(step.first);
+    count += step.second;
+    return true;
+  };
+  const auto middle = per_step.find(typical);
+  for (auto it = middle; it != per_step.end() && keep(*it);) ++it;
+  for (auto it = middle; !kept.empty() && it != per_step.begin() && keep(*std::prev(it));) --it;
   int32_t ranks = all.num_ranks;
   if (kept.empty()) {
     kept.insert(typical);
@@ -220,7 +227,14 @@ std::string TimelineSection(const Facts& f) {
       "aria-label=\"Timeline of every rank; the tables below say the same in words\"></canvas><div id=\"tip\" role=\"status\"></div></div>\n"
       "<p class=\"legend\">";
   for (int k = 0; k < schedule::kKindCount; ++k)
-    if (kinds[k]) Add(out, "<span>{}{}</span> ", Swatch(ColourOf(static_cast<Kind>(k))), schedule::kKindNames[k]);
+    if (kinds[k]) Add(out, "<span>{}{}</span> ", Swatch(ColourOf(static_cast<Kind>(k))), InWords(schedule::kKindNames[k]));
+  std::array<bool, kBubbleCauseCount> idle{};
+  for (const auto* side : {&f.predicted, &f.measured})
+    if (*side)
+      for (const Bubble& b : (*side)->bubbles.spans) idle[static_cast<size_t>(b.cause)] = true;
+  for (int c = 0; c < kBubbleCauseCount; ++c)
+    if (idle[c])
+      Add(out, "<span class=\"tint\">{}idle: {}</span> ", Swatch(ColourOf(static_cast<BubbleCause>(c))), kBubbleCauseNames[c]);
   out += "</p>\n<noscript><p class=\"warning\">The drawing needs scripts; everything else on this page does not.</p></noscript>\n";
   Add(out, "<script type=\"application/json\" id=\"data\">{}</script>\n</section>\n", data);
   return out;
