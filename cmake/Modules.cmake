@@ -86,6 +86,32 @@ function(penstock_add_object_library target torch)
   endif()
 endfunction()
 
+# Style sheets and scripts beside a module's sources are put into it: src/report/html/style.css becomes kStyleCss of
+# report/html/assets.h, in the namespace of its folder.
+function(penstock_embed_assets target m)
+  file(GLOB_RECURSE assets CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${m}/*.css ${CMAKE_SOURCE_DIR}/src/${m}/*.js)
+  foreach(asset ${assets})
+    get_filename_component(folder ${asset} DIRECTORY)
+    file(RELATIVE_PATH folder ${CMAKE_SOURCE_DIR}/src ${folder})
+    string(REPLACE "/" "::" namespace ${folder})
+    get_filename_component(file ${asset} NAME)
+    string(REGEX REPLACE "[._]" ";" words ${file})
+    set(name k)
+    foreach(word ${words})
+      string(SUBSTRING ${word} 0 1 initial)
+      string(SUBSTRING ${word} 1 -1 rest)
+      string(TOUPPER ${initial} initial)
+      string(APPEND name ${initial}${rest})
+    endforeach()
+    set(source ${CMAKE_BINARY_DIR}/embedded/${folder}/${file}.cc)
+    add_custom_command(OUTPUT ${source}
+                       COMMAND ${CMAKE_COMMAND} -DIN=${asset} -DOUT=${source} -DHEADER=${folder}/assets.h
+                               -DNAMESPACE=penstock::${namespace} -DNAME=${name} -P ${CMAKE_SOURCE_DIR}/cmake/Embed.cmake
+                       DEPENDS ${asset} ${CMAKE_SOURCE_DIR}/cmake/Embed.cmake VERBATIM)
+    target_sources(${target} PRIVATE ${source})
+  endforeach()
+endfunction()
+
 # penstock_add_executable(name MODULES m... SOURCES file...): links every object of the closure of the modules.
 function(penstock_add_executable name)
   cmake_parse_arguments(arg "" "" "MODULES;SOURCES" ${ARGN})
@@ -132,6 +158,7 @@ foreach(m ${PENSTOCK_MODULES})
   else()
     penstock_add_object_library(penstock_${m} OFF ${sources})
   endif()
+  penstock_embed_assets(penstock_${m} ${m})
   # A module of headers only has no object to link.
   get_target_property(all_sources penstock_${m} SOURCES)
   list(FILTER all_sources INCLUDE REGEX "\\.cc$")

@@ -114,3 +114,12 @@ if(TARGET penstock AND PENSTOCK_WITH_TORCH AND PENSTOCK_SANITIZE STREQUAL "none"
   add_test(NAME bad_input COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/tests/program/bad_input.py $<TARGET_FILE:penstock>)
   set_tests_properties(kill_and_resume bad_input PROPERTIES LABELS program TIMEOUT 900)
 endif()
+
+# report.html in a browser; skipped (exit status 77) where there is none.
+penstock_add_executable(report_sample MODULES report simulate SOURCES ${CMAKE_SOURCE_DIR}/tests/program/report_sample.cc)
+target_include_directories(report_sample PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/tests)
+target_link_libraries(report_sample PRIVATE penstock_dependencies)
+if(PENSTOCK_SANITIZE STREQUAL "none")
+  add_test(NAME html_report COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/tests/program/html_report.py $<TARGET_FILE:report_sample>)
+  set_tests_properties(html_report PROPERTIES LABELS program TIMEOUT 300 SKIP_RETURN_CODE 77)
+endif()

@@ -24,6 +24,8 @@ using schedule::Timeline;
 class Trace {
  public:
   void Add(const Timeline& t) {
+    origin_ = t.events.empty() ? 0 : t.events.front().start;
+    for (const Event& e : t.events) origin_ = std::min(origin_, e.start);
     for (int32_t r = 0; r < t.num_ranks; ++r) {
       Meta("process_name", first_process_ + r, 0, fmt::format("{} rank {}", t.title, r));
       Begin();
@@ -48,6 +50,8 @@ class Trace {
     if (!out_.empty()) out_ += ",\n";
   }
   static std::string Micro(double seconds) { return fmt::format("{:.3f}", seconds * 1e6); }
+  // Since the timeline began; what is older (memory that was alive before) stands at the beginning.
+  std::string At(double time) const { return Micro(std::max(0.0, time - origin_)); }
 
   void Meta(std::string_view what, int process, int thread, std::string_view name) {
     Begin();
@@ -82,7 +86,7 @@ class Trace {
     Append(
         "{{\"ph\":\"X\",\"name\":{},\"cat\":\"{}\",\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{},\"args\":{{\"step\":{},"
         "\"index\":{}",
-        JsonString(ToString(e.action.key)), Name(e.action.key.kind), first_process_ + e.rank, thread, Micro(e.start),
+        JsonString(ToString(e.action.key)), Name(e.action.key.kind), first_process_ + e.rank, thread, At(e.start),
         Micro(e.end - e.start), e.step, e.index);
     if (e.bytes > 0) Append(",\"bytes\":{}", e.bytes);
     Append(",\"provenance\":\"{}\"}}}}", Name(e.provenance));
@@ -91,7 +95,7 @@ class Trace {
     Append(
         "{{\"ph\":\"X\",\"name\":\"wait\",\"cat\":\"wait\",\"cname\":\"grey\",\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{"
         "}}}",
-        first_process_ + e.rank, thread, Micro(e.start), Micro(e.waited));
+        first_process_ + e.rank, thread, At(e.start), Micro(e.waited));
   }
 
   // The k-th send of a message and its k-th receive.
@@ -114,12 +118,12 @@ class Trace {
       ++arrows_;
       Begin();
       Append("{{\"ph\":\"s\",\"id\":{},\"name\":\"message\",\"cat\":\"message\",\"pid\":{},\"tid\":{},\"ts\":{}}}",
-             arrows_, first_process_ + send.rank, ThreadOf(send), Micro((send.start + send.end) / 2));
+             arrows_, first_process_ + send.rank, ThreadOf(send), At((send.start + send.end) / 2));
       Begin();
       Append(
           "{{\"ph\":\"f\",\"bp\":\"e\",\"id\":{},\"name\":\"message\",\"cat\":\"message\",\"pid\":{},\"tid\":{},\"ts\":"
           "{}}}",
-          arrows_, first_process_ + e.rank, ThreadOf(e), Micro((e.start + e.end) / 2));
+          arrows_, first_process_ + e.rank, ThreadOf(e), At((e.start + e.end) / 2));
     }
   }
 
@@ -133,7 +137,7 @@ class Trace {
       bytes[static_cast<size_t>(e->buffer_class)] = e->live_bytes;
       Begin();
       Append("{{\"ph\":\"C\",\"name\":\"{} bytes\",\"pid\":{},\"ts\":{},\"args\":{{", penstock::Name(e->tier),
-             first_process_ + e->rank, Micro(e->time));
+             first_process_ + e->rank, At(e->time));
       for (int c = 0; c < kBufferClassCount; ++c)
         Append("{}\"{}\":{}", c == 0 ? "" : ",", kBufferClassNames[c], bytes[c]);
       out_ += "}}";
@@ -142,6 +146,7 @@ class Trace {
 
   std::string out_;
   int first_process_ = 0;
+  double origin_ = 0;  // first start of the timeline at hand
   int64_t arrows_ = 0;
   std::map<std::tuple<int32_t, Stream, int>, int> threads_;  // of the timeline at hand
 };

@@ -127,6 +127,7 @@ class TextReport {
            FormatSeconds(predicted), FormatSeconds(measured), predicted > 0 ? 100 * (measured / predicted - 1) : 0.0,
            100 * r_.predicted_times->bubble_fraction);
     }
+    if (r_.gap) out_ += r_.gap->WhyText();
     Ranks(b);
     Stages(b);
     Kinds(b);
@@ -332,6 +333,7 @@ std::string RunReport::ToJson() const {
           {{"seconds", avoidable[i].seconds}, {"action", ToString(e.action.key)}, {"rank", e.rank}, {"step", e.step}});
     }
   }
+  if (gap) j["gap"] = Json::parse(gap->ToJson());
   return j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -371,6 +373,10 @@ RunReport ReadRun(const std::string& directory, FileSystem& files) {
     r.predicted = LoadTimeline(path(kPredictedTimelineFile), files);
     r.predicted_times = Analyse(*r.predicted);
   }
+  if (measured && predicted)
+    r.gap = CompareTimelines(*r.predicted, *r.measured,
+                             r.schedule ? r.schedule->graph
+                                        : schedule::StageGraph::Chain(static_cast<int>(r.measured_times->stages.size())));
   return r;
 }
 

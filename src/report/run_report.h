@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "report/breakdown.h"
+#include "report/gap.h"
 #include "report/metrics.h"
 #include "schedule/schedule.h"
 #include "schedule/timeline.h"
@@ -42,6 +43,7 @@ struct RunReport {
   std::optional<schedule::Schedule> schedule;
   std::optional<schedule::Timeline> measured, predicted;
   std::optional<Breakdown> measured_times, predicted_times;
+  std::optional<Gap> gap;                // with both timelines
   std::vector<AvoidableWait> avoidable;  // of the measured timeline, longest first
 
   std::string ToText() const;

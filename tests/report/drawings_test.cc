@@ -77,5 +77,29 @@ TEST(ChromeTrace, IsValidJsonWithLanesArrowsAndCounters) {
                                                    {3, "measured \"run\" rank 1"}}));
 }
 
+// A run is recorded from when it began, a prediction from 0: in one trace both begin together (case C9).
+TEST(ChromeTrace, TimelinesBeginTogether) {
+  const schedule::Timeline predicted = Replayed(PipelineOf("1f1b", 2, 1, 2));
+  schedule::Timeline measured = predicted;
+  for (auto& e : measured.events) {
+    e.start += 7;
+    e.end += 7;
+  }
+  measured.memory.push_back({0, 6.5, BufferClass::parameter, Tier::device, 10});
+  std::map<int, std::pair<double, double>> spans;  // process -> first start, last end
+  for (const auto& e : nlohmann::json::parse(ChromeTrace({&predicted, &measured})).at("traceEvents")) {
+    if (e.at("ph") == "C") {
+      EXPECT_EQ(e.at("ts"), 0.0);
+    }
+    if (e.at("ph") != "X") continue;
+    const double start = e.at("ts").get<double>(), end = start + e.at("dur").get<double>();
+    auto [it, added] = spans.try_emplace(e.at("pid").get<int>() % 2 + 10 * (e.at("pid").get<int>() / 2), start, end);
+    it->second = {std::min(it->second.first, start), std::max(it->second.second, end)};
+  }
+  ASSERT_EQ(spans.size(), 4u);
+  for (const int rank : {0, 1}) EXPECT_EQ(spans[rank], spans[10 + rank]);
+  EXPECT_EQ(spans[0].first, 0);
+}
+
 }  // namespace
 }  // namespace penstock::report

@@ -1,0 +1,127 @@
+// The four answers a reader looks for, each a number and a sentence.
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/units.h"
+#include "report/html/facts.h"
+#include "report/html/markup.h"
+
+namespace penstock::report::html {
+namespace {
+
+std::string Card(std::string_view label, const std::string& number, const std::string& sentence, bool bad = false) {
+  return fmt::format(
+      "<div class=\"card\"><h2 class=\"label\">{}</h2><p class=\"number{}\">{}</p><p class=\"say\">{}</p></div>\n", Escape(label),
+      bad ? " bad" : "", Escape(number), Escape(sentence));
+}
+
+std::string StepTime(const Facts& f) {
+  if (const Side* only = f.main(); only != nullptr && !f.gap)
+    return Card("Step time", FormatSeconds(only->step_seconds),
+                only == &*f.measured ? "Measured; there is no prediction to compare with."
+                                     : "Predicted; nothing was measured.");
+  if (f.gap) {
+    const double error = f.gap->relative_error();
+    return Card("Step time", FormatSeconds(f.gap->measured_step),
+                fmt::format("Measured; {} was predicted, which is {} {}.", FormatSeconds(f.gap->predicted_step),
+                            Percent(std::abs(error)), error < 0 ? "too short" : "too long"));
+  }
+  std::vector<double> seconds;
+  for (const StepMetrics& m : f.input.metrics) seconds.push_back(m.seconds);
+  if (seconds.empty()) return Card("Step time", "not known", "There is no timeline and no metrics.");
+  std::nth_element(seconds.begin(), seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2), seconds.end());
+  return Card("Step time", FormatSeconds(seconds[seconds.size() / 2]), "Median of the run; there is no timeline.");
+}
+
+std::string CauseInWords(BubbleCause cause, int32_t peer) {
+  const std::string whom = peer >= 0 ? fmt::format("rank {}", peer) : "another rank";
+  switch (cause) {
+    case BubbleCause::warm_up:
+      return "for its first input (warm-up of the pipeline)";
+    case BubbleCause::drain:
+      return "after its last layer, for the others to finish (drain of the pipeline)";
+    case BubbleCause::imbalance:
+      return fmt::format("for {}, which was still computing (imbalance)", whom);
+    case BubbleCause::message:
+      return fmt::format("for messages of {} that were on their way", whom);
+    case BubbleCause::collective:
+      return "inside collectives";
+    case BubbleCause::offload:
+      return "for copies between device and host memory";
+    case BubbleCause::host:
+      return "for the host, between actions";
+  }
+  return "";
+}
+
+std::string Wait(const Facts& f) {
+  const Side* side = f.main();
+  if (side == nullptr || side->bubbles.ranks.empty())
+    return Card("Longest wait", "not known", "No timeline says who waited.");
+  const auto& ranks = side->bubbles.ranks;
+  size_t longest = 0;
+  for (size_t r = 1; r < ranks.size(); ++r)
+    if (ranks[r].total() > ranks[longest].total()) longest = r;
+  const RankBubbles& rank = ranks[longest];
+  if (rank.total() <= 0) return Card("Longest wait", "none", "Every rank computes all the time.");
+  const auto most = static_cast<size_t>(std::max_element(rank.by_cause.begin(), rank.by_cause.end()) - rank.by_cause.begin());
+  const auto peer = std::max_element(rank.by_peer.begin(), rank.by_peer.end());
+  const int32_t whom =
+      peer != rank.by_peer.end() && *peer > 0 ? static_cast<int32_t>(peer - rank.by_peer.begin()) : -1;
+  return Card(
+      "Longest wait", fmt::format("rank {}: {}", longest, FormatSeconds(rank.total())),
+      fmt::format("{} of {} step is idle; {} of it {}.",
+                  Percent(side->step_seconds > 0 ? rank.total() / side->step_seconds : 0),
+                  side == &*f.measured ? "its" : "its predicted", FormatSeconds(rank.by_cause[most]),
+                  CauseInWords(static_cast<BubbleCause>(most), whom)));
+}
+
+std::string Memory(const Facts& f) {
+  if (f.tightest < 0) return Card("Memory", "not known", "Neither peaks nor a memory timeline are in this report.");
+  const RankPeak& p = f.peaks[f.tightest];
+  std::string mostly;
+  const auto& classes = p.composition.by_class;
+  const auto largest = std::max_element(classes.begin(), classes.end());
+  if (*largest > 0)
+    mostly = fmt::format(" Most of it: {} ({}).", InWords(kBufferClassNames[largest - classes.begin()]), FormatBytes(*largest));
+  const std::string how = p.measured > 0 ? "measured" : "predicted";
+  if (p.limit <= 0)
+    return Card("Memory", FormatBytes(p.bytes()),
+                fmt::format("Highest {} peak, on rank {}; its limit is not known.{}", how, f.tightest, mostly));
+  const double share = static_cast<double>(p.bytes()) / static_cast<double>(p.limit);
+  return Card("Memory", fmt::format("{:.0f} % of the limit", 100 * share),
+              fmt::format("Rank {} is tightest: {} peak {}, {} {}.{}", f.tightest, how, FormatBytes(p.bytes()),
+                          share > 1 ? "over the limit of" : "of", FormatBytes(p.limit), mostly),
+              share > 1);
+}
+
+std::string Parting(const Facts& f) {
+  if (f.gap) {
+    if (f.gap->reasons.empty()) return Card("Prediction and measurement", "agree", "No piece of the critical path differs.");
+    const GapReason& r = f.gap->reasons[0];
+    return Card("Where they part",
+                fmt::format("{}{}", f.gap->difference() < 0 ? "-" : "+", FormatSeconds(std::abs(f.gap->difference()))),
+                fmt::format("The step is {} than predicted. Largest reason: {}.", f.gap->difference() < 0 ? "shorter" : "longer",
+                            r.text));
+  }
+  const Side* side = f.main();
+  if (side == nullptr) return "";
+  const auto shares = Shares(side->typical, side->path);
+  return Card("Bubble", Percent(side->bubbles.fraction()),
+              shares.empty() ? "Share of the ranks' time without computation."
+                             : fmt::format("Share of the ranks' time without computation. The critical path is {} {} on rank {}.",
+                                           Percent(side->step_seconds > 0 ? shares[0].seconds / side->step_seconds : 0),
+                                           shares[0].name, shares[0].rank));
+}
+
+}  // namespace
+
+std::string Headline(const Facts& f) {
+  std::string out = "<section class=\"cards\" aria-label=\"Headline numbers\">\n";
+  out += StepTime(f) + Wait(f) + Memory(f) + Parting(f);
+  return out + "</section>\n";
+}
+
+}  // namespace penstock::report::html
