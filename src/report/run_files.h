@@ -13,6 +13,8 @@ inline constexpr std::string_view kScheduleFile = "schedule.txt";  // schedule/t
 inline constexpr std::string_view kPlanFile = "plan.json";         // {"predicted_peak_bytes": [], "first_step": 0}
 inline constexpr std::string_view kMeasuredTimelineFile = "timeline_measured.jsonl";    // report/timeline_io.h
 inline constexpr std::string_view kPredictedTimelineFile = "timeline_predicted.jsonl";  // report/timeline_io.h
+inline constexpr std::string_view kHtmlFile = "report.html";                            // report/html.h
+inline constexpr std::string_view kProfileFile = "profile.json";                        // schedule/profile.h
 inline constexpr std::string_view kTraceFile = "trace.json";                            // report/chrome_trace.h
 inline constexpr std::string_view kDrawingFile = "timeline.svg";                        // report/svg.h
 

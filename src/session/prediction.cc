@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "base/error.h"
 #include "base/units.h"
@@ -38,6 +39,10 @@ double ModelFlops(const LoadedSettings& loaded, const Plan& plan) {
          static_cast<double>(loaded.values.train.batch);
 }
 
+// Factor either way: of data sheets what single published runs were off (docs/exam.md), of an assumed CPU what lies
+// between slow and fast ones.
+double Uncertainty(const cluster::Cluster& cluster) { return cluster.devices[0].cores > 0 ? 3 : 1.3; }
+
 }  // namespace
 
 bool Prediction::fits() const {
@@ -46,8 +51,18 @@ bool Prediction::fits() const {
   return true;
 }
 
+std::shared_ptr<const cluster::Cluster> ThisMachine() {
+  if (FileSystem::Real().Exists(cluster::ThisMachineFile()))
+    return std::make_shared<const cluster::Cluster>(cluster::ReadCluster(std::string(cluster::kThisMachine)));
+  cluster::Cluster generic = cluster::ReadCluster("generic-cpu");
+  if (const unsigned cores = std::thread::hardware_concurrency(); cores > 0)
+    generic.devices[0].cores = static_cast<int>(cores);
+  return std::make_shared<const cluster::Cluster>(std::move(generic));
+}
+
 std::shared_ptr<const cluster::Cluster> ClusterOf(const LoadedSettings& loaded) {
   const Settings& s = loaded.values;
+  if (!loaded.config.IsSet("cluster.name")) return ThisMachine();
   cluster::Cluster cluster = cluster::ReadCluster(s.cluster.name);
   const int64_t wanted = s.parallel.tensor * s.parallel.data * s.parallel.pipeline;
   if (wanted > cluster.num_devices() && cluster.device_of.empty() && cluster.devices.size() == 1)
@@ -135,9 +150,9 @@ Prediction Predict(const LoadedSettings& loaded, const Plan& plan, std::shared_p
                                     p.profile->machine.empty() ? "" : "; measured on " + p.profile->machine)}};
   if (!p.calibrated)
     p.warnings.push_back(fmt::format(
-        "uncalibrated: times come from data sheets and published efficiencies of '{}'. Where such prices were held "
-        "against published runs (penstock exam) single ones were off by up to a quarter; take the step for {} to {}",
-        cluster->name, FormatSeconds(0.75 * p.step_seconds), FormatSeconds(1.33 * p.step_seconds)));
+        "uncalibrated: times come from {} of '{}', not from measurements; take the step for {} to {}",
+        cluster->devices[0].cores > 0 ? "assumptions" : "data sheets and published efficiencies", cluster->name,
+        FormatSeconds(p.step_seconds / Uncertainty(*cluster)), FormatSeconds(p.step_seconds * Uncertainty(*cluster))));
   if (p.simulation.extrapolated > 0)
     p.warnings.push_back(
         fmt::format("extrapolated: the prices of {} of {} actions rest on sizes outside the range that was measured or "

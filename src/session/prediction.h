@@ -40,8 +40,11 @@ struct Prediction {
   bool fits() const;
 };
 
-// The cluster that the settings name. UserError when it does not exist.
+// The cluster that the settings name. UserError when it does not exist; where nobody chose one and this machine was
+// never calibrated, a generic CPU with this machine's cores.
 std::shared_ptr<const cluster::Cluster> ClusterOf(const LoadedSettings& settings);
+// What thread ranks run on, whatever cluster the settings name.
+std::shared_ptr<const cluster::Cluster> ThisMachine();
 
 // Of a plan that was made for the target of the same settings. `plan` must outlive nothing: the timeline is a copy.
 Prediction Predict(const LoadedSettings& settings, const Plan& plan,

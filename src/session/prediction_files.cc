@@ -1,13 +1,11 @@
 #include "session/prediction_files.h"
 
-#include <nlohmann/json.hpp>
-
 #include "base/file.h"
-#include "report/chrome_trace.h"
 #include "report/run_files.h"
 #include "report/svg.h"
 #include "report/timeline_io.h"
 #include "schedule/text.h"
+#include "session/html_report.h"
 
 namespace penstock::session {
 
@@ -18,11 +16,10 @@ void WritePrediction(const std::string& directory, const LoadedSettings& setting
   const schedule::Timeline& timeline = prediction.simulation.timeline;
   WriteFileAtomically(file("config.toml"), settings.config.ResolvedToml());
   WriteFileAtomically(file(report::kScheduleFile), schedule::PrintSchedule(plan.schedule));
-  WriteFileAtomically(file(report::kPlanFile),
-                      nlohmann::json{{"predicted_peak_bytes", prediction.memory_bytes}, {"first_step", 0}}.dump() + "\n");
+  WriteFileAtomically(file(report::kPlanFile), PlanJson(prediction, plan, 0));
   report::SaveTimeline(file(report::kPredictedTimelineFile), timeline);
-  WriteFileAtomically(file(report::kTraceFile), report::ChromeTrace({&timeline}));
   WriteFileAtomically(file(report::kDrawingFile), report::DrawSvg(timeline, {}));
+  WriteReportFiles(directory, settings.path);
 }
 
 }  // namespace penstock::session

@@ -17,7 +17,7 @@ constexpr double kMaxSeconds = 3600;
 // A table must state its link; 0 bytes per second would mean an infinitely fast one.
 void AddLink(Fields& fields, Link& link) {
   fields.numbers.push_back({"latency_seconds", &link.latency_seconds, Unit::kPlain, true, 0, kMaxSeconds});
-  fields.numbers.push_back({"bytes_per_second", &link.bytes_per_second, Unit::kBytesPerSecond, true, 1, kMaxRate});
+  fields.numbers.push_back({"bytes_per_second", &link.bytes_per_second, Unit::kBytesPerSecond, true, 0, kMaxRate});
   fields.curves.push_back({"efficiency", &link.efficiency});
 }
 

@@ -13,8 +13,12 @@ namespace {
 Price Reduce(const PlanCosts& costs, int rank, const schedule::Action& action, const char* what) {
   const auto elements = static_cast<double>(costs.elements(action.key.unit.stage));
   const GroupLink& link = costs.link_of_group(action.peer_or_group);
-  if (link.members < 2 || elements == 0) return {};
   const Arithmetic& arithmetic = costs.request().arithmetic;
+  if (elements == 0) return {};
+  if (link.members < 2) {  // uses of a shared parameter on one rank are added where they are
+    const auto uses = static_cast<double>(costs.request().schedule.holders.units[action.key.unit.stage].uses.size());
+    return MemoryBound(costs.device(rank), uses > 1 ? 3 * (uses - 1) * elements * arithmetic.gradient_bytes : 0);
+  }
   if (const auto measured =
           costs.Measured(fmt::format("{}:{}:{}", what, link.members, arithmetic.precision), elements))
     return *measured;

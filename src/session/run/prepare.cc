@@ -46,7 +46,7 @@ std::unique_ptr<PreparedRun> Prepare(const LoadedSettings& settings, std::shared
   const Settings& s = settings.values;
   runtime::PrepareProcess(s.numerics.reproducible);
   auto run = std::make_unique<PreparedRun>();
-  run->plan = MakePlan(settings, dataset != nullptr);
+  run->plan = MakePlan(settings, dataset != nullptr, {.trace_memory = true});
   RequireSound(run->plan);
   RequireFits(run->plan, s);
   if (dataset == nullptr) {

@@ -9,7 +9,6 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "checkpoint/checkpoint.h"
-#include "report/chrome_trace.h"
 #include "report/metrics.h"
 #include "report/progress.h"
 #include "report/run_files.h"
@@ -19,7 +18,11 @@
 #include "runtime/environment.h"
 #include "runtime/train_loop.h"
 #include "schedule/text.h"
+#include "session/html_report.h"
+#include "session/prediction.h"
+#include "session/profile_file.h"
 #include "session/run/interrupt.h"
+#include "session/run/measured_profile.h"
 #include "session/run/prepare.h"
 #include "session/run/run_directory.h"
 #include "session/run/sample.h"
@@ -62,13 +65,11 @@ class TrainRun {
     PrintHead();
     WriteFileAtomically(directory_.path + "/" + std::string(report::kScheduleFile),
                         schedule::PrintSchedule(run_->plan.schedule), true);
-    std::vector<int64_t> predicted;
-    for (const cost::RankMemory& rank : run_->plan.memory.ranks) predicted.push_back(rank.peak());
-    WriteFileAtomically(
-        directory_.path + "/" + std::string(report::kPlanFile),
-        nlohmann::json{{"predicted_peak_bytes", predicted}, {"first_step", directory_.first_step}}.dump() + "\n", true);
+    prediction_ = Predict(settings_, run_->plan, ThisMachine());
+    WriteFileAtomically(InDirectory(report::kPlanFile), PlanJson(prediction_, run_->plan, directory_.first_step), true);
+    PrintPrediction();
     Train();
-    WriteTimeline();
+    WriteTimelines();
     PrintEnd();
     if (!failure_.empty()) throw WorldError(failure_);
     return signal_ == 0 ? 0 : 128 + signal_;  // as a shell says it
@@ -76,6 +77,14 @@ class TrainRun {
 
  private:
   const Settings& s() const { return settings_.values; }
+  std::string InDirectory(std::string_view name) const { return directory_.path + "/" + std::string(name); }
+
+  void PrintPrediction() {
+    log_ << fmt::format("predicted: {} per step, bubble {:.1f} %{}\n", FormatSeconds(prediction_.step_seconds),
+                        100 * prediction_.simulation.bubble_fraction,
+                        prediction_.calibrated ? "" : " (uncalibrated: `penstock doctor --calibrate` measures this machine)")
+         << std::flush;
+  }
 
   int AlreadyComplete() {
     if (!directory_.start_checkpoint.empty())
@@ -170,6 +179,8 @@ class TrainRun {
       const report::StepMetrics m = ToMetrics(step, ranks);
       metrics.Write(m);
       progress.Update(m);
+      if (step.step >= loop.timeline_first && step.step < loop.timeline_first + loop.timeline_count)
+        recorded_seconds_.push_back(step.seconds);
       return AfterStep(step);
     };
     loop.save_after = [this, &loop](int64_t step) {
@@ -267,14 +278,18 @@ class TrainRun {
     log_ << "note: " << text << "\n";
   }
 
-  void WriteTimeline() {
-    if (outcome_.timeline.events.empty()) return;
-    const auto file = [&](std::string_view name) { return directory_.path + "/" + std::string(name); };
-    report::SaveTimeline(file(report::kMeasuredTimelineFile), outcome_.timeline);
-    WriteFileAtomically(file(report::kTraceFile), report::ChromeTrace({&outcome_.timeline}), true);
-    report::SvgOptions svg;
-    svg.step = outcome_.timeline.events.front().step;
-    WriteFileAtomically(file(report::kDrawingFile), report::DrawSvg(outcome_.timeline, svg), true);
+  void WriteTimelines() {
+    report::SaveTimeline(InDirectory(report::kPredictedTimelineFile), prediction_.simulation.timeline);
+    const schedule::Timeline& measured = outcome_.timeline;
+    if (!measured.events.empty()) {
+      report::SaveTimeline(InDirectory(report::kMeasuredTimelineFile), measured);
+      report::SvgOptions svg;
+      svg.step = measured.events.front().step;
+      WriteFileAtomically(InDirectory(report::kDrawingFile), report::DrawSvg(measured, svg), true);
+      WriteFileAtomically(InDirectory(report::kProfileFile),
+                          PrintProfile(MeasuredProfile(run_->job, run_->plan, outcome_, recorded_seconds_)), true);
+    }
+    WriteReportFiles(directory_.path, settings_.path);
   }
 
   void PrintEnd() {
@@ -318,6 +333,8 @@ class TrainRun {
   RunDirectory directory_;
   std::unique_ptr<checkpoint::Checkpoint> from_;  // what the run goes on from
   runtime::TrainOutcome outcome_;
+  Prediction prediction_;
+  std::vector<double> recorded_seconds_;  // of the steps whose events are kept
   std::string checkpoint_, failure_;
   double first_step_seconds_ = 0;
   int64_t skipped_ = 0, skipped_in_a_row_ = 0;

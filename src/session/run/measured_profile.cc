@@ -1,0 +1,99 @@
+#include "session/run/measured_profile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <thread>
+
+#include "cost/plan_costs.h"
+#include "schedule/operators.h"
+
+namespace penstock::session {
+
+using runtime::LayerSample;
+using schedule::Event;
+using schedule::Kind;
+
+namespace {
+
+double Median(std::vector<double>& values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// Samples by (subject, size).
+class Collector {
+ public:
+  void Add(const std::string& subject, double size, double seconds) {
+    if (size > 0 && seconds >= 0) samples_[{subject, size}].push_back(seconds);
+  }
+  void Into(schedule::Profile& profile) {
+    for (auto& [key, seconds] : samples_)
+      profile.Add(key.first, {key.second, Median(seconds), static_cast<int64_t>(seconds.size())});
+  }
+
+ private:
+  std::map<std::pair<std::string, double>, std::vector<double>> samples_;
+};
+
+}  // namespace
+
+schedule::Profile MeasuredProfile(const runtime::Job& job, const Plan& plan, const runtime::TrainOutcome& outcome,
+                                  const std::vector<double>& step_seconds) {
+  schedule::Profile profile;
+  profile.machine = fmt::format("{} cores", std::thread::hardware_concurrency());
+  const std::string precision(model::PrecisionName(job.precision));
+  Collector collect;
+
+  // Layers. A whole backward is priced as its halves: by the flops of the layer.
+  std::vector<std::string> subjects;
+  for (size_t l = 0; l < job.spec.layers.size(); ++l)
+    subjects.push_back(cost::LayerSubject(job.spec, static_cast<int>(l)));
+  const auto samples = static_cast<double>(plan.samples);
+  for (const auto& rank : outcome.layer_samples) {
+    for (const LayerSample& sample : rank) {
+      const std::string_view kind = schedule::Name(sample.kind);
+      if (sample.layer < 0) {
+        collect.Add(fmt::format("action:{}", kind), 1, sample.seconds);
+        continue;
+      }
+      collect.Add(fmt::format("layer:{}:{}:{}:{}", subjects[sample.layer], kind, precision, plan.length), samples,
+                  sample.seconds);
+    }
+  }
+
+  // Operators and updates.
+  for (const Event& event : outcome.timeline.events) {
+    const schedule::Key& key = event.action.key;
+    const double work = event.end - event.start - event.waited;
+    const auto elements = [&] { return static_cast<double>(job.units[key.unit.stage].numel); };
+    if (key.kind == Kind::update) {
+      collect.Add(fmt::format("update:{}:{}", job.optimizer.name, precision), elements(), work);
+    } else if (key.kind == Kind::task && schedule::OpName(key.op) == schedule::ops::kNorm) {
+      collect.Add(fmt::format("norm:{}", precision), elements(), work);
+    } else if (key.kind == Kind::send) {
+      collect.Add("action:send", 1, work);
+    }
+  }
+  collect.Into(profile);
+
+  // What a step takes beside its list: from the recorded steps' whole time and the length of their timelines.
+  std::map<int32_t, std::pair<double, double>> spans;
+  for (const Event& event : outcome.timeline.events) {
+    const auto [it, is_new] = spans.try_emplace(event.step, event.start, event.end);
+    it->second.first = std::min(it->second.first, event.start);
+    it->second.second = std::max(it->second.second, event.end);
+  }
+  Collector steps;
+  size_t i = 0;
+  for (const auto& [step, span] : spans) {
+    if (i >= step_seconds.size()) break;
+    steps.Add("step", 1, std::max(0.0, step_seconds[i++] - (span.second - span.first)));
+  }
+  steps.Into(profile);
+  return profile;
+}
+
+}  // namespace penstock::session
