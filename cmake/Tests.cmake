@@ -120,6 +120,7 @@ penstock_add_executable(report_sample MODULES report simulate SOURCES ${CMAKE_SO
 target_include_directories(report_sample PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/tests)
 target_link_libraries(report_sample PRIVATE penstock_dependencies)
 if(PENSTOCK_SANITIZE STREQUAL "none")
-  add_test(NAME html_report COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/tests/program/html_report.py $<TARGET_FILE:report_sample>)
+  add_test(NAME html_report COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/tests/program/html_report.py $<TARGET_FILE:report_sample>
+                                    --results ${CMAKE_BINARY_DIR}/test-results/html_report.xml)
   set_tests_properties(html_report PROPERTIES LABELS program TIMEOUT 300 SKIP_RETURN_CODE 77)
 endif()

@@ -10,7 +10,7 @@
 //   imbalance   the rank that it waits for (the producer of its input, the last to join a collective) is not done yet
 //   message     the producer is done, but the message is not there
 //   offload     a copy between the tiers of the rank
-//   host        nothing is waited for: the host's work between actions
+//   host        nothing is waited for: the host's work between actions, handing over a message included
 // A rank that has done its layers and waits in a collective for a rank of the same stages (another replica) is held up
 // by imbalance, not by the drain.
 // busy + sum of the causes = length of the step, for every rank.

@@ -1,7 +1,8 @@
 // src/report/colours.h
 //
-// One colour per kind of action, per cause of a bubble and per class of memory, the same in every drawing. Chosen to stay apart in print and for the common forms of
-// colour blindness (Okabe and Ito's palette, lightened so that black numbers are readable on it).
+// One colour per kind of action, per cause of a bubble and per class of memory, the same in every drawing. Chosen to
+// stay apart in print and for the common forms of colour blindness (Okabe and Ito's palette, lightened so that black
+// numbers are readable on it).
 #pragma once
 
 #include <string_view>

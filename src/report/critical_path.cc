@@ -58,13 +58,13 @@ class Walk {
  private:
   void Back() {
     const auto& work = work_[rank_];
-    const auto after = std::lower_bound(work.begin(), work.end(), time_,
-                                        [](const Work& w, double time) { return w.start < time; });
+    const auto after =
+        std::lower_bound(work.begin(), work.end(), time_, [](const Work& w, double time) { return w.start < time; });
     if (after != work.begin() && (after - 1)->end >= time_)
       return Emit({PathKind::work, rank_, -1, (after - 1)->event, -1}, (after - 1)->start);
     const auto& gaps = gaps_[rank_];
-    const auto next = std::lower_bound(gaps.begin(), gaps.end(), time_,
-                                       [](const Gap& g, double time) { return g.start < time; });
+    const auto next =
+        std::lower_bound(gaps.begin(), gaps.end(), time_, [](const Gap& g, double time) { return g.start < time; });
     if (next == gaps.begin()) return;
     const Gap& gap = *(next - 1);
     // Here for a reason that the gap is not about (its compute waits for something that came later): a collective that
@@ -78,12 +78,15 @@ class Walk {
       case Blocker::copy:
         return Emit({PathKind::copy, rank_, -1, gap.cause, gap.event}, gap.start);
       case Blocker::message:
-      case Blocker::collective:
-        Emit({gap.blocker == Blocker::message ? PathKind::message : PathKind::collective, rank_, gap.peer, gap.cause,
-              gap.event},
-             other_rank ? ready : gap.start);
+      case Blocker::collective: {
+        const PathKind kind = gap.blocker == Blocker::message ? PathKind::message : PathKind::collective;
+        // It lay there: what was done before is what mattered.
+        if (other_rank && !analysis::EndedByArrival(gap.seconds(), gap.end - gap.ready))
+          return Emit({kind, rank_, gap.peer, -1, -1}, gap.start);
+        Emit({kind, rank_, gap.peer, gap.cause, gap.event}, other_rank ? ready : gap.start);
         if (other_rank) rank_ = gap.peer;
         return;
+      }
     }
   }
 
@@ -130,9 +133,10 @@ std::vector<PathPiece> CriticalPath(const Timeline& timeline, int32_t step, cons
 std::vector<PathShare> Shares(const Timeline& timeline, const std::vector<PathPiece>& path) {
   std::map<std::pair<std::string, int32_t>, PathShare> shares;
   for (const PathPiece& p : path) {
-    const bool named = (p.kind == PathKind::work || p.kind == PathKind::collective || p.kind == PathKind::copy) &&
-                       p.event >= 0;
-    const std::string name = named ? analysis::ClassName(timeline.events[p.event].action.key) : std::string(Name(p.kind));
+    const bool named =
+        (p.kind == PathKind::work || p.kind == PathKind::collective || p.kind == PathKind::copy) && p.event >= 0;
+    const std::string name =
+        named ? analysis::ClassName(timeline.events[p.event].action.key) : std::string(Name(p.kind));
     PathShare& s = shares[{name, p.rank}];
     s.name = name;
     s.rank = p.rank;

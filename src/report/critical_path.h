@@ -21,9 +21,11 @@ constexpr std::string_view Name(PathKind k) { return kPathKindNames[static_cast<
 
 struct PathPiece {
   PathKind kind = PathKind::work;
-  int32_t rank = 0;    // that works; for messages the receiver
-  int32_t peer = -1;   // messages: the sender; collectives: the last to join
-  int32_t event = -1;  // work: the action; others: the receive, collective or copy (or, without messages, the producer)
+  int32_t rank = 0;   // that works; for messages the receiver
+  int32_t peer = -1;  // messages: the sender; collectives: the last to join
+  // work: the action; others: the receive, collective or copy (or, without messages, the producer); -1: a message or
+  // collective that was over already, and asking for it took this long
+  int32_t event = -1;
   int32_t before = -1;  // messages: the action that waited, -1 if none did
   double start = 0, end = 0;
   double seconds() const { return end - start; }

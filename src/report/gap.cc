@@ -40,7 +40,9 @@ double Median(std::vector<double> values) {
 using ActionOf = std::pair<int32_t, Key>;  // rank, key: the same in both timelines, also when lists were reordered
 
 struct ActionHash {
-  size_t operator()(const ActionOf& a) const { return std::hash<Key>()(a.second) * 1000003u + static_cast<size_t>(a.first); }
+  size_t operator()(const ActionOf& a) const {
+    return std::hash<Key>()(a.second) * 1000003u + static_cast<size_t>(a.first);
+  }
 };
 template <typename Value>
 using ByAction = std::unordered_map<ActionOf, Value, ActionHash>;
@@ -130,18 +132,21 @@ RankTimes TimesOf(const RankBubbles& rank) {
 }
 
 std::string Change(double predicted, double difference) {
-  const std::string amount =
-      fmt::format("{}{}", difference < 0 ? "-" : "+", FormatSeconds(std::abs(difference)));
+  const std::string amount = fmt::format("{}{}", difference < 0 ? "-" : "+", FormatSeconds(std::abs(difference)));
   if (predicted > 0 && std::abs(difference) <= 10 * predicted)
     return fmt::format("took {:.0f} % {} than predicted ({})", 100 * std::abs(difference) / predicted,
                        difference < 0 ? "less" : "longer", amount);
-  return fmt::format("took {} {} than predicted", FormatSeconds(std::abs(difference)), difference < 0 ? "less" : "longer");
+  return fmt::format("took {} {} than predicted", FormatSeconds(std::abs(difference)),
+                     difference < 0 ? "less" : "longer");
 }
 
 class Comparison {
  public:
   Comparison(const Timeline& predicted, const Timeline& measured, const schedule::StageGraph& graph)
-      : p_(predicted), m_(measured), graph_(graph), p_steps_(analysis::StepsOf(predicted)),
+      : p_(predicted),
+        m_(measured),
+        graph_(graph),
+        p_steps_(analysis::StepsOf(predicted)),
         m_steps_(analysis::StepsOf(measured)) {}
 
   Gap Run() {
@@ -249,7 +254,8 @@ class Comparison {
         case PathKind::work: {
           const Event& e = m_.events[piece.event];
           const double whole = analysis::WorkSeconds(e);
-          predicted = p_times_->Seconds(ActionFor(e)).value_or(0) * (whole > 0 ? std::min(1.0, piece.seconds() / whole) : 1);
+          predicted =
+              p_times_->Seconds(ActionFor(e)).value_or(0) * (whole > 0 ? std::min(1.0, piece.seconds() / whole) : 1);
           what = schedule::IsComputeKind(e.action.key.kind)
                      ? fmt::format("{} of stage {} on rank {}", analysis::ClassName(e.action.key),
                                    e.action.key.unit.stage, piece.rank)
@@ -274,7 +280,7 @@ class Comparison {
           }
           break;
         case PathKind::host:
-          what = fmt::format("the host between actions of rank {}", piece.rank);
+          what = fmt::format("the host of rank {} between actions", piece.rank);
           break;
       }
       Group& g = groups[what];
@@ -294,9 +300,8 @@ class Comparison {
       gap_.reasons.push_back({fmt::format("{} {}", what, Change(g.predicted, difference)), difference});
     }
     if (small != 0) gap_.reasons.push_back({"differences below a millionth of the step", small});
-    std::stable_sort(gap_.reasons.begin(), gap_.reasons.end(), [](const GapReason& a, const GapReason& b) {
-      return std::abs(a.seconds) > std::abs(b.seconds);
-    });
+    std::stable_sort(gap_.reasons.begin(), gap_.reasons.end(),
+                     [](const GapReason& a, const GapReason& b) { return std::abs(a.seconds) > std::abs(b.seconds); });
     gap_.other_path = predicted_path - gap_.predicted_step;
   }
 
@@ -313,18 +318,18 @@ std::string Signed(double seconds) {
 
 }  // namespace
 
-double Gap::relative_error() const {
-  return measured_step > 0 ? (predicted_step - measured_step) / measured_step : 0;
-}
+double Gap::relative_error() const { return measured_step > 0 ? (predicted_step - measured_step) / measured_step : 0; }
 
 std::string Gap::ToText() const {
   std::string out;
   const auto line = [&](const std::string& text) { out += text + "\n"; };
-  line(fmt::format("step       predicted {}, measured {} (step {}, the median of {}): {}, the prediction is {:.1f} % {}",
-                   FormatSeconds(predicted_step), FormatSeconds(measured_step), step + 1, measured_steps,
-                   Signed(difference()), 100 * std::abs(relative_error()), relative_error() < 0 ? "too short" : "too long"));
+  line(fmt::format(
+      "step       predicted {}, measured {} (step {}, the median of {}): {}, the prediction is {:.1f} % {}",
+      FormatSeconds(predicted_step), FormatSeconds(measured_step), step + 1, measured_steps, Signed(difference()),
+      100 * std::abs(relative_error()), relative_error() < 0 ? "too short" : "too long"));
   if (unmatched > 0)
-    line(fmt::format("           {} measured actions have no predicted one: the prediction is of another schedule", unmatched));
+    line(fmt::format("           {} measured actions have no predicted one: the prediction is of another schedule",
+                     unmatched));
   out += WhyText();
   line("work       of all ranks in a step");
   for (size_t i = 0; i < std::min(classes.size(), kMaxClassLines); ++i) {

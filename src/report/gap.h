@@ -33,7 +33,8 @@ struct ClassGap {
 };
 
 struct RankGap {
-  // busy; wait: for another rank, a message, a collective or a copy; other: warm-up, drain, the host (report/bubbles.h).
+  // busy; wait: for another rank, a message, a collective or a copy; other: warm-up, drain, the host
+  // (report/bubbles.h).
   RankTimes predicted, measured;
   int32_t waited_for = -1;  // the rank for which it waited longer than predicted, most of all; -1: none
   double waited_longer = 0;
@@ -50,14 +51,14 @@ struct LinkGap {
 };
 
 struct GapReason {
-  std::string text;     // "forward of stage 1 on rank 1 took 12 % longer (+34 ms)"
-  double seconds = 0;   // adds to (or, negative, takes from) the step
+  std::string text;    // "forward of stage 1 on rank 1 took 12 % longer (+34 ms)"
+  double seconds = 0;  // adds to (or, negative, takes from) the step
 };
 
 struct Gap {
   double predicted_step = 0, measured_step = 0;
-  int64_t measured_steps = 0;  // that the medians are of
-  int32_t step = 0;            // the one whose path is explained
+  int64_t measured_steps = 0;     // that the medians are of
+  int32_t step = 0;               // the one whose path is explained
   std::vector<ClassGap> classes;  // by |difference|, largest first
   std::vector<RankGap> ranks;
   std::vector<LinkGap> links;

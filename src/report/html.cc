@@ -13,13 +13,16 @@ std::string HtmlReport(const HtmlInput& input) {
   const html::Facts facts(input);
   std::string out;
   Add(out,
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, "
-      "initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n<title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n"
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
+      "content=\"width=device-width, "
+      "initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light "
+      "dark\">\n<title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n"
       "<header><div><h1>{}</h1>\n<p class=\"sub\">",
       Escape(input.title), html::kStyleCss, Escape(input.title));
   if (input.schedule != nullptr)
-    Add(out, "{}: {} ranks, {} stages, {} micro-batches, {} actions", Escape(input.schedule->name), input.schedule->num_ranks(),
-        input.schedule->num_stages(), input.schedule->num_micro_batches(), input.schedule->num_actions());
+    Add(out, "{}: {} ranks, {} stages, {} micro-batches, {} actions", Escape(input.schedule->name),
+        input.schedule->num_ranks(), input.schedule->num_stages(), input.schedule->num_micro_batches(),
+        input.schedule->num_actions());
   else if (const html::Side* side = facts.main(); side != nullptr)
     Add(out, "{} ranks, {} actions in a step", side->typical.num_ranks, side->typical.events.size());
   if (input.uncalibrated) out += " <span class=\"mark caution\">uncalibrated</span>";
@@ -29,7 +32,8 @@ std::string HtmlReport(const HtmlInput& input) {
       bool any = false;
       for (const schedule::Event& e : timeline->events) any |= e.provenance == mark;
       if (!any) continue;
-      Add(out, " <span class=\"mark caution\">{}</span>", mark == schedule::Provenance::emulated ? "emulated" : "extrapolated");
+      Add(out, " <span class=\"mark caution\">{}</span>",
+          mark == schedule::Provenance::emulated ? "emulated" : "extrapolated");
       break;
     }
   out += "</p></div>\n<button id=\"theme\" type=\"button\" hidden>dark</button></header>\n<main>\n";

@@ -1,11 +1,11 @@
 // src/report/html.h
 //
-// report.html: what a prediction or a run says, in one file that needs nothing else: no network, no other file. Opens in
-// any current browser; prints; the essentials are text, so that they are read without scripts and by screen readers.
+// report.html: what a prediction or a run says, in one file that needs nothing else: no network, no other file. Opens
+// in any current browser; prints; the essentials are text, so that they are read without scripts and by screen readers.
 //
 //   four answers in words (step time; who waited longest and for what; what limits memory; where prediction and
-//   measurement part), timelines to zoom and drag, bubbles by cause, the gap, links, memory over time, curves of the run,
-//   and where every number comes from.
+//   measurement part), timelines to zoom and drag, bubbles by cause, the gap, links, memory over time, curves of the
+//   run, and where every number comes from.
 //
 // Works with a prediction alone (simulate), a measurement alone, or both. Everything is optional but the title. Of a
 // timeline with several steps one stands for all in the tables (report/gap.h); all are drawn, up to kMaxHtmlEvents

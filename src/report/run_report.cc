@@ -374,9 +374,10 @@ RunReport ReadRun(const std::string& directory, FileSystem& files) {
     r.predicted_times = Analyse(*r.predicted);
   }
   if (measured && predicted)
-    r.gap = CompareTimelines(*r.predicted, *r.measured,
-                             r.schedule ? r.schedule->graph
-                                        : schedule::StageGraph::Chain(static_cast<int>(r.measured_times->stages.size())));
+    r.gap =
+        CompareTimelines(*r.predicted, *r.measured,
+                         r.schedule ? r.schedule->graph
+                                    : schedule::StageGraph::Chain(static_cast<int>(r.measured_times->stages.size())));
   return r;
 }
 

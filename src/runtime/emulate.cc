@@ -183,7 +183,8 @@ schedule::Timeline EmulateSteps(const Schedule& schedule, const schedule::Action
       const Time begin = BeginTogether(communicator, time);
       if (step == 0) origin = begin;
       emulated.BeginStep();
-      Executor::Record own{.origin = origin};
+      Executor::Record own;
+      own.origin = origin;
       executor.RunStep(schedule, binding, &own);
       const std::vector<Time> ends = emulated.TransferEnds();
       size_t next = 0;

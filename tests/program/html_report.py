@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """report.html in a real browser.
 
-usage: html_report.py REPORT_SAMPLE [--keep FOLDER]
+usage: html_report.py REPORT_SAMPLE [--keep FOLDER] [--results FILE]
 
 REPORT_SAMPLE writes pages of made-up runs. Each is opened in headless Chromium, light and dark, 1400 pixels wide: no errors in the
 console, no request to anywhere, nothing wider than the window, no text of the drawing or of a card cut off, a picture with
 something in it. The drawing is measured: more than 10,000 actions, every redraw (all, zoomed, far in) below 100 ms; the wheel
 zooms, dragging moves, the tooltip names what is below the pointer. Talks to the browser over its debugging pipe, so nothing
-but Chromium is needed. Without Chromium: exit status 77 (skipped).
+but Chromium is needed. Without Chromium: exit status 77 (skipped). --results: one case in the form of GoogleTest, so that
+scripts/run_tests.py counts it.
 """
 import argparse
 import base64
@@ -20,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import zlib
+from xml.etree import ElementTree
 
 LIMIT_MS = 100.0
 
@@ -163,14 +165,32 @@ LAYOUT = """(() => {
 })()"""
 
 
+def write_results(path, fault="", skipped=""):
+    """One case; at most one of `fault` and `skipped`."""
+    if not path:
+        return
+    case = ElementTree.Element("testcase", name="Browser", classname="HtmlReport", status="run",
+                               result="skipped" if skipped else "completed")
+    if skipped:
+        ElementTree.SubElement(case, "skipped", message="html_report.py\n" + skipped)
+    if fault:
+        ElementTree.SubElement(case, "failure", message=fault)
+    suites = ElementTree.Element("testsuites")
+    ElementTree.SubElement(suites, "testsuite", name="HtmlReport").append(case)
+    pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
+    ElementTree.ElementTree(suites).write(path)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("report_sample")
     parser.add_argument("--keep", help="leave pages and pictures here")
+    parser.add_argument("--results")
     options = parser.parse_args()
     program = next((p for p in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if p), None)
     if program is None:
         print("skipped: there is no Chromium here")
+        write_results(options.results, skipped="there is no Chromium here")
         return 77
     scratch = tempfile.mkdtemp(prefix="penstock_html_")
     folder = pathlib.Path(options.keep or scratch).resolve()
@@ -244,6 +264,7 @@ def main():
     for fault in faults:
         print(fault)
     print(f"html_report: {checks} checks, {len(faults)} faults")
+    write_results(options.results, fault="; ".join(faults[:5]))
     return 1 if faults else 0
 
 

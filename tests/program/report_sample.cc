@@ -53,8 +53,11 @@ void Both(const std::string& folder) {
   input.schedule = &s;
   input.memory_limits.assign(4, int64_t{2} << 30);
   input.metrics = Metrics(200, 0.45);
-  input.facts = {{"model", "gpt, 85.1 M parameters, fp32"}, {"cluster", "this machine, 4 threads"},
-                 {"prices", "calibrated with bench-comm"}, {"data", "tinystories, sequence 256"}, {"seed", "1"}};
+  input.facts = {{"model", "gpt, 85.1 M parameters, fp32"},
+                 {"cluster", "this machine, 4 threads"},
+                 {"prices", "stated by the vendor, not measured here"},
+                 {"data", "tinystories, sequence 256"},
+                 {"seed", "1"}};
   input.uncalibrated = true;
   Write(folder, "both.html", input);
   input.warnings = {"4 ranks with 1 thread each on 2 cores; they take turns, and measured times say so."};

@@ -113,6 +113,24 @@ TEST(Bubbles, OfMeasuredWaitsOnlyTheBlockedPartHasACause) {
   EXPECT_DOUBLE_EQ(Of(b, 1, BubbleCause::drain), 3.5);
 }
 
+// Rank 1 computes until 4 what rank 0 sent at 1: asking for it takes a moment, and the path stays on rank 1.
+TEST(CriticalPath, AMessageThatLayThereDoesNotLeadToItsSender) {
+  Timeline t;
+  t.num_ranks = 2;
+  t.events = {Compute(0, 0, Kind::forward, 0, 0, 0, 1), Compute(0, 1, Kind::forward, 0, 1, 1, 2),
+              Compute(1, 0, Kind::forward, 1, 0, 0, 5, 1.5), Compute(1, 1, Kind::forward, 1, 1, 5, 8, 0.01)};
+  const auto graph = schedule::StageGraph::Chain(2);
+  ExpectTiles(t, graph, 0);
+  const auto path = CriticalPath(t, 0, graph);
+  ASSERT_EQ(path.size(), 5u);
+  EXPECT_EQ(path[0].rank, 0);  // forward 0.0, its message, forward 1.0, the moment, forward 1.1
+  EXPECT_EQ(path[1].kind, PathKind::message);
+  EXPECT_DOUBLE_EQ(path[1].seconds(), 0.5);
+  EXPECT_EQ(path[2].event, 2);
+  EXPECT_NEAR(path[3].seconds(), 0.01, 1e-12);
+  EXPECT_EQ(path[3].event, -1);
+}
+
 // Two replicas of one stage: rank 0 is done at 2, rank 1 joins the reduction at 3, which is over at 3.5.
 TEST(Bubbles, AReplicaThatIsLateIsImbalanceAndThenTheCollectiveTakesItsTime) {
   Timeline t;
@@ -197,7 +215,8 @@ TEST(Bubbles, RandomTimelinesAddUp) {
     ExpectSums(t, b);
     for (const Event& e : t.events) {
       bool empty = true;
-      for (const Event& other : t.events) empty = empty && (other.step != e.step || (other.start == e.start && other.end == e.start));
+      for (const Event& other : t.events)
+        empty = empty && (other.step != e.step || (other.start == e.start && other.end == e.start));
       if (!empty) ExpectTiles(t, graph, e.step);
     }
   }

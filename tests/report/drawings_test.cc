@@ -87,7 +87,8 @@ TEST(ChromeTrace, TimelinesBeginTogether) {
   }
   measured.memory.push_back({0, 6.5, BufferClass::parameter, Tier::device, 10});
   std::map<int, std::pair<double, double>> spans;  // process -> first start, last end
-  for (const auto& e : nlohmann::json::parse(ChromeTrace({&predicted, &measured})).at("traceEvents")) {
+  const auto json = nlohmann::json::parse(ChromeTrace({&predicted, &measured}));
+  for (const auto& e : json.at("traceEvents")) {
     if (e.at("ph") == "C") {
       EXPECT_EQ(e.at("ts"), 0.0);
     }

@@ -35,8 +35,8 @@ TEST(CompareTimelines, TheSameTwiceIsNoGap) {
   for (const ClassGap& c : gap.classes) EXPECT_EQ(c.difference(), 0) << c.name;
 }
 
-// GPipe by hand (bubbles_test.cc): with forwards of stage 1 at 1.5 the path is F0 | F0 F1 B0 | B0 B1, both of them on it:
-// 9.5 + 2 * 0.5.
+// GPipe by hand (bubbles_test.cc): with forwards of stage 1 at 1.5 the path is F0 | F0 F1 B0 | B0 B1, both of them on
+// it: 9.5 + 2 * 0.5.
 TEST(CompareTimelines, ASlowerStageIsNamed) {
   const auto s = PipelineOf("gpipe", 2, 1, 2);
   const Timeline predicted = Replayed(s, Rational(1, 4));

@@ -23,7 +23,8 @@ size_t Count(const std::string& text, const std::string& part) {
   return n;
 }
 
-// Every element that is opened is closed, in order; "" or what is wrong. Contents of script and style are not looked at.
+// Every element that is opened is closed, in order; "" or what is wrong. Contents of script and style are not looked
+// at.
 std::string Unbalanced(const std::string& page) {
   static const std::vector<std::string> kVoid = {"meta"};
   std::vector<std::string> open;
@@ -103,7 +104,8 @@ TEST_F(Page, AnswersTheFourQuestionsInWords) {
   for (const char* part : {"was predicted, which is", "too short", "of its step is idle", "of the limit", "is tightest",
                            "Largest reason: backward of stage 1 on rank 1 took"})
     EXPECT_NE(head.find(part), std::string::npos) << part << "\n" << head.substr(head.find("<body>"));
-  for (const char* part : {"id=\"bubbles\"", "id=\"gap\"", "id=\"links\"", "id=\"memory\"", "id=\"curves\"", "id=\"sources\""})
+  for (const char* part :
+       {"id=\"bubbles\"", "id=\"gap\"", "id=\"links\"", "id=\"memory\"", "id=\"curves\"", "id=\"sources\""})
     EXPECT_EQ(Count(page, part), 1u) << part;
 }
 
@@ -124,11 +126,13 @@ TEST_F(Page, HoldsEveryActionToTheNanosecond) {
   }
   for (const auto& e : predicted_.events) {
     const auto [from, to] = drawn.equal_range({e.rank, std::llround(e.start * 1e9)});
-    EXPECT_TRUE(std::any_of(from, to, [&](const auto& d) { return std::abs(d.second - std::llround((e.end - e.start) * 1e9)) <= 1; }))
-        << ToString(e.action.key);
+    EXPECT_TRUE(std::any_of(from, to, [&](const auto& d) {
+      return std::abs(d.second - std::llround((e.end - e.start) * 1e9)) <= 1;
+    })) << ToString(e.action.key);
   }
   // The typical step begins at 0, as the prediction does.
-  for (const auto& step : data["timelines"][1].at("steps"))
+  const auto& steps = data["timelines"][1].at("steps");
+  for (const auto& step : steps)
     if (step.at("typical").get<bool>()) {
       EXPECT_EQ(step.at("start"), 0);
     }

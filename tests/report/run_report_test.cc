@@ -112,6 +112,20 @@ TEST_F(RunDirectory, ReportIsShortAndComplete) {
   EXPECT_EQ(json.at("avoidable_wait").at("actions"), 0);
 }
 
+TEST_F(RunDirectory, WithBothTimelinesTheReportSaysWhyTheyPart) {
+  const auto s = PipelineOf("1f1b", 2, 1, 2);
+  schedule::Timeline t = Replayed(s);
+  SaveTimeline(Path(kPredictedTimelineFile), t);
+  for (auto& e : t.events) e.start *= 2, e.end *= 2;
+  SaveTimeline(Path(kMeasuredTimelineFile), t);
+  WriteFileAtomically(Path(kScheduleFile), schedule::PrintSchedule(s));
+  const RunReport report = ReadRun(directory_);
+  ASSERT_TRUE(report.gap.has_value());
+  EXPECT_DOUBLE_EQ(report.gap->difference(), 9);
+  EXPECT_NE(report.ToText().find("took 100 % longer than predicted"), std::string::npos) << report.ToText();
+  EXPECT_EQ(nlohmann::json::parse(report.ToJson()).at("gap").at("measured_step"), 18.0);
+}
+
 TEST_F(RunDirectory, OnlyMetricsIsEnoughAndNothingIsAnError) {
   EXPECT_THROW(ReadRun(directory_), UserError);
   EXPECT_THROW(ReadRun(Path("missing")), UserError);

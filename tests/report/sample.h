@@ -8,8 +8,8 @@
 #include <cmath>
 #include <random>
 
-#include "schedule/operators.h"
 #include "report/small_timeline.h"
+#include "schedule/operators.h"
 
 namespace penstock::report {
 
@@ -116,8 +116,8 @@ inline schedule::Timeline LikeMeasured(const schedule::Schedule& s, double secon
           e.step = step;
           e.start = free[r];
           e.waited = ready - free[r];
-          const double work = seconds * (forward || a.key.kind != Kind::backward ? 1 : 2) * (stage == slow ? factor : 1) *
-                              noise(random) * (step == 0 ? 1.4 : 1);
+          const double work = seconds * (forward || a.key.kind != Kind::backward ? 1 : 2) *
+                              (stage == slow ? factor : 1) * noise(random) * (step == 0 ? 1.4 : 1);
           e.end = ready + work;
           free[r] = e.end + seconds * 0.01;
           last = std::max(last, e.end);
@@ -127,9 +127,8 @@ inline schedule::Timeline LikeMeasured(const schedule::Schedule& s, double secon
     }
     origin = last + seconds;
   }
-  std::stable_sort(t.events.begin(), t.events.end(), [](const auto& a, const auto& b) {
-    return a.rank != b.rank ? a.rank < b.rank : a.start < b.start;
-  });
+  std::stable_sort(t.events.begin(), t.events.end(),
+                   [](const auto& a, const auto& b) { return a.rank != b.rank ? a.rank < b.rank : a.start < b.start; });
   return t;
 }
 

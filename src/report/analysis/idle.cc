@@ -146,7 +146,8 @@ class Finder {
     for (; it != list.end() && t_.events[*it].start < end; ++it) {
       const Event& e = t_.events[*it];
       const Kind kind = e.action.key.kind;
-      if (kind != Kind::recv && e.waited > 0 && WorkStart(e) > start) parts.push_back({e.start, WorkStart(e), *it, false});
+      if (kind != Kind::recv && e.waited > 0 && WorkStart(e) > start)
+        parts.push_back({e.start, WorkStart(e), *it, false});
       const bool inside = kind == Kind::collective || kind == Kind::copy || (kind == Kind::recv && !measured_);
       if (inside && e.end > start && e.end > WorkStart(e)) parts.push_back({WorkStart(e), e.end, *it, true});
     }
@@ -355,15 +356,16 @@ std::vector<Transfer> TransfersOf(const Timeline& timeline, const StepEvents& st
       t.arrival = e.end;
       const Event& send = timeline.events[t.send];
       const int32_t producer = ProducerOf(send, producers, graph);
-      t.ready = producer >= 0 && timeline.events[producer].rank == t.from ? timeline.events[producer].end
-                                                                          : WorkStart(send);
+      t.ready =
+          producer >= 0 && timeline.events[producer].rank == t.from ? timeline.events[producer].end : WorkStart(send);
       double waiting_since = WorkStart(e);
       if (measured) {
         // The wait that ended with the arrival; a message that lay there already ends a wait of no length.
         auto wait = std::upper_bound(blocked.begin(), blocked.end(), std::pair(e.end, e.end));
         waiting_since = wait == blocked.begin() ? e.end : std::min((wait - 1)->first, e.end);
       }
-      t.observed = t.arrival - waiting_since > 1e-6 || (!measured && t.arrival > waiting_since);
+      const double waited = t.arrival - waiting_since;
+      t.observed = waited > 0 && EndedByArrival(waited, t.arrival - t.ready);
       transfers.push_back(t);
     }
   }

@@ -30,6 +30,10 @@ struct Gap {
   double seconds() const { return end - start; }
 };
 
+// Did a wait of `waited` seconds end because something arrived that had been on its way for `transfer`? Asking for what
+// lies there already takes a moment, too; a wait that is short beside the transfer is taken for that.
+constexpr bool EndedByArrival(double waited, double transfer) { return waited >= 0.05 * transfer; }
+
 // [rank] ascending and disjoint; with the work of the compute stream they tile the step.
 std::vector<std::vector<Gap>> FindGaps(const schedule::Timeline& timeline, const StepEvents& step,
                                        const schedule::StageGraph& graph);
@@ -40,7 +44,8 @@ struct Transfer {
   int32_t send = -1, recv = -1;  // indices of events
   double ready = 0;              // the producing compute ended (where it is not known: the send began)
   double arrival = 0;            // at the latest: the receive ended
-  // Somebody was waiting when it arrived, so `arrival` is when it did; else it lay there, nobody knows since when.
+  // Somebody was waiting when it arrived (EndedByArrival), so `arrival` is when it did; else it lay there, nobody knows
+  // since when.
   bool observed = false;
 };
 std::vector<Transfer> TransfersOf(const schedule::Timeline& timeline, const StepEvents& step,

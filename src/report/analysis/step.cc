@@ -38,7 +38,8 @@ std::vector<StepEvents> StepsOf(const schedule::Timeline& timeline) {
 size_t TypicalStep(const std::vector<StepEvents>& steps, bool skip_first) {
   std::vector<size_t> order;
   for (size_t i = skip_first && steps.size() > 1 ? 1 : 0; i < steps.size(); ++i) order.push_back(i);
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return steps[a].length() < steps[b].length(); });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return steps[a].length() < steps[b].length(); });
   return order.empty() ? 0 : order[(order.size() - 1) / 2];
 }
 

@@ -32,16 +32,16 @@ std::string Bars(const Side& side, double full) {
     Add(out, "<div class=\"bar\"><span class=\"name\">rank {}</span><span class=\"track\">", r);
     const auto part = [&](std::string_view name, std::string_view colour, double seconds) {
       if (seconds <= 0 || full <= 0) return;
-      Add(out, "<span style=\"width:{:.3f}%;background:{}\" title=\"{} {}\"></span>", 100 * seconds / full, colour, name,
-          FormatSeconds(seconds));
+      Add(out, "<span style=\"width:{:.3f}%;background:{}\" title=\"{} {}\"></span>", 100 * seconds / full, colour,
+          name, FormatSeconds(seconds));
     };
     for (int c = 0; c < kBubbleCauseCount; ++c)
       part(kBubbleCauseNames[c], ColourOf(static_cast<BubbleCause>(c)), rank.by_cause[c]);
     Add(out, "</span><span class=\"sum\">{}</span></div>\n", FormatSeconds(rank.total()));
   }
   if (rows.size() < side.bubbles.ranks.size())
-    Add(out, "<p class=\"note\">Bars of the {} ranks with the largest bubbles; the table has all {}.</p>\n", rows.size(),
-        side.bubbles.ranks.size());
+    Add(out, "<p class=\"note\">Bars of the {} ranks with the largest bubbles; the table has all {}.</p>\n",
+        rows.size(), side.bubbles.ranks.size());
   return out + "</div>\n";
 }
 
@@ -84,7 +84,8 @@ Table PathTable(const Side& side) {
 std::string BubbleSection(const Facts& f) {
   if (f.main() == nullptr) return "";
   std::string out =
-      "<section id=\"bubbles\"><h2>Why ranks did not compute</h2>\n<p>Of one step, per rank: what the compute stream does not "
+      "<section id=\"bubbles\"><h2>Why ranks did not compute</h2>\n<p>Of one step, per rank: what the compute stream "
+      "does not "
       "fill, by cause. Busy time and causes add up to the step.</p>\n<p class=\"legend\">";
   double full = 0;
   std::array<bool, kBubbleCauseCount> used{};
@@ -95,8 +96,7 @@ std::string BubbleSection(const Facts& f) {
         for (int c = 0; c < kBubbleCauseCount; ++c) used[c] = used[c] || r.by_cause[c] > 0;
       }
   for (int c = 0; c < kBubbleCauseCount; ++c)
-    if (used[c])
-      Add(out, "<span>{}{}</span> ", Swatch(ColourOf(static_cast<BubbleCause>(c))), kBubbleCauseNames[c]);
+    if (used[c]) Add(out, "<span>{}{}</span> ", Swatch(ColourOf(static_cast<BubbleCause>(c))), kBubbleCauseNames[c]);
   out += "</p>\n<div class=\"pair\">\n";
   for (const auto* side : {&f.predicted, &f.measured})
     if (*side) out += Bars(**side, full);

@@ -57,8 +57,8 @@ Facts::Facts(const HtmlInput& in) : input(in), graph(GraphOf(in)) {
   for (size_t r = 0; r < peaks.size(); ++r) {
     if (r < in.memory_limits.size()) peaks[r].limit = in.memory_limits[r];
     if (peaks[r].bytes() <= 0) continue;
-    if (tightest < 0 || std::pair(tightness(r), peaks[r].bytes()) >
-                            std::pair(tightness(tightest), peaks[tightest].bytes()))
+    if (tightest < 0 ||
+        std::pair(tightness(r), peaks[r].bytes()) > std::pair(tightness(tightest), peaks[tightest].bytes()))
       tightest = static_cast<int>(r);
   }
 }

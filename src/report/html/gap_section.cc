@@ -16,7 +16,9 @@ std::string Signed(double seconds) {
 }
 
 std::string Relative(double predicted, double measured) {
-  return predicted > 0 ? fmt::format("{}{:.1f} %", measured < predicted ? "−" : "+", 100 * std::abs(measured / predicted - 1)) : "";
+  return predicted > 0
+             ? fmt::format("{}{:.1f} %", measured < predicted ? "−" : "+", 100 * std::abs(measured / predicted - 1))
+             : "";
 }
 
 std::string Reasons(const Gap& gap) {
@@ -26,12 +28,12 @@ std::string Reasons(const Gap& gap) {
   for (const GapReason& r : gap.reasons) t.rows.push_back({Signed(r.seconds), Escape(r.text)});
   // Where its size puts it among the others, so that it is not folded away.
   if (std::abs(gap.other_path) > 1e-6 * gap.measured_step)
-    t.rows.insert(t.rows.begin() + std::count_if(gap.reasons.begin(), gap.reasons.end(),
-                                                 [&](const GapReason& r) {
-                                                   return std::abs(r.seconds) > std::abs(gap.other_path);
-                                                 }),
-                  {Signed(gap.other_path),
-                      "not explained: in the prediction another path was the longest, so that a part of the above costs nothing"});
+    t.rows.insert(
+        t.rows.begin() +
+            std::count_if(gap.reasons.begin(), gap.reasons.end(),
+                          [&](const GapReason& r) { return std::abs(r.seconds) > std::abs(gap.other_path); }),
+        {Signed(gap.other_path),
+         "not explained: in the prediction another path was the longest, so that a part of the above costs nothing"});
   return t.Print(10);
 }
 
@@ -48,13 +50,15 @@ std::string Classes(const Gap& gap) {
 std::string Ranks(const Gap& gap) {
   Table t;
   t.caption = "Ranks, predicted → measured, one step";
-  t.head = {"rank", "busy", "waiting", "other", "<waited longer than predicted for"};
+  t.head = {"rank", "busy", "waiting", "other", "<waited longer for"};
   const auto cell = [](double p, double m) { return fmt::format("{} → {}", FormatSeconds(p), FormatSeconds(m)); };
   for (size_t r = 0; r < gap.ranks.size(); ++r) {
     const RankGap& g = gap.ranks[r];
-    t.rows.push_back({fmt::format("{}", r), cell(g.predicted.busy, g.measured.busy), cell(g.predicted.wait, g.measured.wait),
-                      cell(g.predicted.other, g.measured.other),
-                      g.waited_for >= 0 ? fmt::format("rank {} ({})", g.waited_for, Signed(g.waited_longer)) : ""});
+    t.rows.push_back({fmt::format("{}", r), cell(g.predicted.busy, g.measured.busy),
+                      cell(g.predicted.wait, g.measured.wait), cell(g.predicted.other, g.measured.other),
+                      g.waited_for >= 0 ? fmt::format("<span class=\"whole\">rank {} ({})</span>", g.waited_for,
+                                                      Signed(g.waited_longer))
+                                        : ""});
   }
   return t.Print();
 }
@@ -85,18 +89,21 @@ std::string GapSection(const Facts& f) {
   const Gap& gap = *f.gap;
   std::string out = "<section id=\"gap\"><h2>Predicted against measured</h2>\n";
   Add(out,
-      "<p>Predicted {}, measured {} (step {}, the median of {}). The reasons are along the critical path of the measured step.</p>\n",
+      "<p>Predicted {}, measured {} (step {}, the median of {}). The reasons are along the critical path of the "
+      "measured step.</p>\n",
       FormatSeconds(gap.predicted_step), FormatSeconds(gap.measured_step), gap.step + 1, gap.measured_steps);
   if (gap.unmatched > 0)
-    Add(out, "<p class=\"warning\">{} measured actions have no predicted one: the prediction is of another schedule.</p>\n",
+    Add(out,
+        "<p class=\"warning\">{} measured actions have no predicted one: the prediction is of another schedule.</p>\n",
         gap.unmatched);
   out += Reasons(gap) + "<div class=\"pair\"><div>" + Classes(gap) + "</div><div>" + Ranks(gap) + "</div></div>\n";
   return out + "</section>\n";
 }
 
 std::string LinkSection(const Facts& f) {
-  const std::vector<LinkGap> links = f.gap ? f.gap->links : f.main() != nullptr ? LinksOf(*f.main(), f.graph)
-                                                                                : std::vector<LinkGap>{};
+  const std::vector<LinkGap> links = f.gap                 ? f.gap->links
+                                     : f.main() != nullptr ? LinksOf(*f.main(), f.graph)
+                                                           : std::vector<LinkGap>{};
   if (links.empty()) return "";
   const bool both = f.gap.has_value();
   Table t;
@@ -116,7 +123,8 @@ std::string LinkSection(const Facts& f) {
     if (both) row.push_back(Relative(l.predicted, l.measured));
     t.rows.push_back(std::move(row));
   }
-  return "<section id=\"links\"><h2>Links</h2>\n<p>Mean time of a message, from the end of the computation that made it until it "
+  return "<section id=\"links\"><h2>Links</h2>\n<p>Mean time of a message, from the end of the computation that made "
+         "it until it "
          "was there; of the messages that somebody waited for, since only then is the arrival known.</p>\n" +
          t.Print() + "</section>\n";
 }

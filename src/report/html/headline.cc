@@ -13,8 +13,8 @@ namespace {
 
 std::string Card(std::string_view label, const std::string& number, const std::string& sentence, bool bad = false) {
   return fmt::format(
-      "<div class=\"card\"><h2 class=\"label\">{}</h2><p class=\"number{}\">{}</p><p class=\"say\">{}</p></div>\n", Escape(label),
-      bad ? " bad" : "", Escape(number), Escape(sentence));
+      "<div class=\"card\"><h2 class=\"label\">{}</h2><p class=\"number{}\">{}</p><p class=\"say\">{}</p></div>\n",
+      Escape(label), bad ? " bad" : "", Escape(number), Escape(sentence));
 }
 
 std::string StepTime(const Facts& f) {
@@ -63,19 +63,18 @@ std::string Wait(const Facts& f) {
   const auto& ranks = side->bubbles.ranks;
   size_t longest = 0;
   for (size_t r = 1; r < ranks.size(); ++r)
-    if (ranks[r].total() > ranks[longest].total()) longest = r;
+    if (ranks[r].total() > (1 + 1e-9) * ranks[longest].total()) longest = r;  // not for rounding
   const RankBubbles& rank = ranks[longest];
   if (rank.total() <= 0) return Card("Longest wait", "none", "Every rank computes all the time.");
-  const auto most = static_cast<size_t>(std::max_element(rank.by_cause.begin(), rank.by_cause.end()) - rank.by_cause.begin());
+  const auto most =
+      static_cast<size_t>(std::max_element(rank.by_cause.begin(), rank.by_cause.end()) - rank.by_cause.begin());
   const auto peer = std::max_element(rank.by_peer.begin(), rank.by_peer.end());
-  const int32_t whom =
-      peer != rank.by_peer.end() && *peer > 0 ? static_cast<int32_t>(peer - rank.by_peer.begin()) : -1;
-  return Card(
-      "Longest wait", fmt::format("rank {}: {}", longest, FormatSeconds(rank.total())),
-      fmt::format("{} of {} step is idle; {} of it {}.",
-                  Percent(side->step_seconds > 0 ? rank.total() / side->step_seconds : 0),
-                  side == &*f.measured ? "its" : "its predicted", FormatSeconds(rank.by_cause[most]),
-                  CauseInWords(static_cast<BubbleCause>(most), whom)));
+  const int32_t whom = peer != rank.by_peer.end() && *peer > 0 ? static_cast<int32_t>(peer - rank.by_peer.begin()) : -1;
+  return Card("Longest wait", fmt::format("rank {}: {}", longest, FormatSeconds(rank.total())),
+              fmt::format("{} of {} step is idle; {} of it {}.",
+                          Percent(side->step_seconds > 0 ? rank.total() / side->step_seconds : 0),
+                          side == &*f.measured ? "its" : "its predicted", FormatSeconds(rank.by_cause[most]),
+                          CauseInWords(static_cast<BubbleCause>(most), whom)));
 }
 
 std::string Memory(const Facts& f) {
@@ -85,7 +84,8 @@ std::string Memory(const Facts& f) {
   const auto& classes = p.composition.by_class;
   const auto largest = std::max_element(classes.begin(), classes.end());
   if (*largest > 0)
-    mostly = fmt::format(" Most of it: {} ({}).", InWords(kBufferClassNames[largest - classes.begin()]), FormatBytes(*largest));
+    mostly = fmt::format(" Most of it: {} ({}).", InWords(kBufferClassNames[largest - classes.begin()]),
+                         FormatBytes(*largest));
   const std::string how = p.measured > 0 ? "measured" : "predicted";
   if (p.limit <= 0)
     return Card("Memory", FormatBytes(p.bytes()),
@@ -99,21 +99,23 @@ std::string Memory(const Facts& f) {
 
 std::string Parting(const Facts& f) {
   if (f.gap) {
-    if (f.gap->reasons.empty()) return Card("Prediction and measurement", "agree", "No piece of the critical path differs.");
+    if (f.gap->reasons.empty())
+      return Card("Prediction and measurement", "agree", "No piece of the critical path differs.");
     const GapReason& r = f.gap->reasons[0];
     return Card("Where they part",
                 fmt::format("{}{}", f.gap->difference() < 0 ? "-" : "+", FormatSeconds(std::abs(f.gap->difference()))),
-                fmt::format("The step is {} than predicted. Largest reason: {}.", f.gap->difference() < 0 ? "shorter" : "longer",
-                            r.text));
+                fmt::format("The step is {} than predicted. Largest reason: {}.",
+                            f.gap->difference() < 0 ? "shorter" : "longer", r.text));
   }
   const Side* side = f.main();
   if (side == nullptr) return "";
   const auto shares = Shares(side->typical, side->path);
   return Card("Bubble", Percent(side->bubbles.fraction()),
-              shares.empty() ? "Share of the ranks' time without computation."
-                             : fmt::format("Share of the ranks' time without computation. The critical path is {} {} on rank {}.",
-                                           Percent(side->step_seconds > 0 ? shares[0].seconds / side->step_seconds : 0),
-                                           shares[0].name, shares[0].rank));
+              shares.empty()
+                  ? "Share of the ranks' time without computation."
+                  : fmt::format("Share of the ranks' time without computation. The critical path is {} {} on rank {}.",
+                                Percent(side->step_seconds > 0 ? shares[0].seconds / side->step_seconds : 0),
+                                shares[0].name, shares[0].rank));
 }
 
 }  // namespace

@@ -65,6 +65,6 @@ std::string InWords(std::string_view name) {
   return words;
 }
 
-std::string Percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
+std::string Percent(double share) { return fmt::format("{:.1f}\u00a0%", 100 * share); }
 
 }  // namespace penstock::report::html

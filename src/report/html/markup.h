@@ -36,7 +36,7 @@ std::string Swatch(std::string_view colour);
 // "optimizer_state" -> "optimizer state"
 std::string InWords(std::string_view name);
 
-// "12.3 %"
+// "12.3 %", not broken between lines
 std::string Percent(double share);
 
 }  // namespace penstock::report::html

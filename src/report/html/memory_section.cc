@@ -41,20 +41,29 @@ std::vector<ByClass> Columns(const Side& side, int32_t rank) {
   return columns;
 }
 
+// The power of two times 1, 2 or 4 of a binary unit that is next above: 256 MiB, 1 GiB.
+double NiceBytes(double bytes) {
+  double nice = 1;
+  while (nice < bytes) nice *= 2;
+  return nice;
+}
+
 std::string Chart(const Side& side, int32_t rank, int64_t limit, double top) {
   const auto columns = Columns(side, rank);
   const double plot = kHeight - kTop - kBottom, width = (kWidth - kLeft) / kColumns;
   const auto y = [&](int64_t bytes) { return kTop + plot * (1 - static_cast<double>(bytes) / top); };
   std::string out = fmt::format(
-      "<svg class=\"chart\" viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\" aria-label=\"{} memory of rank {} over one step\">\n", kWidth,
-      kHeight, side.name, rank);
+      "<svg class=\"chart\" viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\" aria-label=\"{} memory of rank {} over one "
+      "step\">\n",
+      kWidth, kHeight, side.name, rank);
   const auto tick = [&](double bytes) {
-    Add(out, "<line class=\"grid\" x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>", kLeft, kWidth, kTop + plot * (1 - bytes / top));
+    Add(out, "<line class=\"grid\" x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>", kLeft, kWidth,
+        kTop + plot * (1 - bytes / top));
     Add(out, "<text class=\"tick\" x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>", kLeft - 6,
         kTop + plot * (1 - bytes / top) + 4, bytes > 0 ? FormatBytes(static_cast<int64_t>(bytes)) : "0");
   };
-  tick(0);
-  tick(top / 2);
+  const double step = NiceBytes(top / 3);
+  for (double bytes = 0; bytes <= top; bytes += step) tick(bytes);
   std::vector<int64_t> below(kColumns, 0);
   for (int c = 0; c < kBufferClassCount; ++c) {
     if (std::all_of(columns.begin(), columns.end(), [&](const ByClass& b) { return b[c] == 0; })) continue;
@@ -69,27 +78,36 @@ std::string Chart(const Side& side, int32_t rank, int64_t limit, double top) {
       }
       below[i] = above;
     }
-    Add(out, "<path fill=\"{}\" d=\"{}{}Z\"><title>{}</title></path>\n", ColourOf(static_cast<BufferClass>(c)), up, down,
-        InWords(kBufferClassNames[c]));
+    Add(out, "<path fill=\"{}\" d=\"{}{}Z\"><title>{}</title></path>\n", ColourOf(static_cast<BufferClass>(c)), up,
+        down, InWords(kBufferClassNames[c]));
   }
-  if (limit > 0) {
-    Add(out, "<line class=\"limit\" x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>", kLeft, kWidth, y(limit));
-    Add(out, "<text class=\"tick limit-text\" x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">limit {}</text>", kWidth - 4, y(limit) - 4,
-        FormatBytes(limit));
-  }
-  Add(out, "<text class=\"tick\" x=\"{}\" y=\"{}\">0</text><text class=\"tick\" x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text></svg>\n",
+  for (const auto part : {"limit-ground", "limit"})  // a ground, so that it is seen on every colour
+    if (limit > 0)
+      Add(out, "<line class=\"{3}\" x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>", kLeft, kWidth, y(limit),
+          part);
+  Add(out,
+      "<text class=\"tick\" x=\"{}\" y=\"{}\">0</text><text class=\"tick\" x=\"{}\" y=\"{}\" "
+      "text-anchor=\"end\">{}</text></svg>\n",
       kLeft, kHeight - 4, kWidth, kHeight - 4, FormatSeconds(side.step_seconds));
   return out;
 }
 
 bool HasMemory(const std::optional<Side>& side) { return side && !side->breakdown.memory.empty(); }
 
+std::string Limits(int64_t peak, int64_t limit, bool far) {
+  std::string text = fmt::format("<span class=\"soft\">peak {}", FormatBytes(peak));
+  if (limit > 0)
+    Add(text, ", <span class=\"dash\">limit {}{}</span>", FormatBytes(limit), far ? " (off the scale)" : "");
+  return text + "</span>";
+}
+
 std::string Charts(const Facts& f) {
   std::vector<size_t> rows(f.peaks.size());
   std::iota(rows.begin(), rows.end(), 0);
   const auto share = [&](size_t r) {
-    return std::pair(f.peaks[r].limit > 0 ? static_cast<double>(f.peaks[r].bytes()) / static_cast<double>(f.peaks[r].limit) : 0.0,
-                     f.peaks[r].bytes());
+    return std::pair(
+        f.peaks[r].limit > 0 ? static_cast<double>(f.peaks[r].bytes()) / static_cast<double>(f.peaks[r].limit) : 0.0,
+        f.peaks[r].bytes());
   };
   if (rows.size() > kMaxCharts) {
     std::stable_sort(rows.begin(), rows.end(), [&](size_t a, size_t b) { return share(a) > share(b); });
@@ -103,22 +121,25 @@ std::string Charts(const Facts& f) {
         if (e.live_bytes > 0 && e.tier == Tier::device) used[static_cast<size_t>(e.buffer_class)] = true;
   std::string out = "<p class=\"legend\">";
   for (int c = 0; c < kBufferClassCount; ++c)
-    if (used[c]) Add(out, "<span>{}{}</span> ", Swatch(ColourOf(static_cast<BufferClass>(c))), InWords(kBufferClassNames[c]));
+    if (used[c])
+      Add(out, "<span>{}{}</span> ", Swatch(ColourOf(static_cast<BufferClass>(c))), InWords(kBufferClassNames[c]));
   out += "</p>\n";
   if (rows.size() < f.peaks.size())
-    Add(out, "<p class=\"note\">Drawn: the {} ranks nearest to their limits; the table has all {}.</p>\n", rows.size(), f.peaks.size());
+    Add(out, "<p class=\"note\">Drawn: the {} ranks nearest to their limits; the table has all {}.</p>\n", rows.size(),
+        f.peaks.size());
   const bool both = HasMemory(f.predicted) && HasMemory(f.measured);
   out += "<div class=\"pair\">\n";
   for (const size_t r : rows) {
     double top = static_cast<double>(std::max(f.peaks[r].limit, std::max(f.peaks[r].predicted, f.peaks[r].measured)));
     // A limit far above would press what there is to see flat; it is in the table.
-    const bool far = f.peaks[r].limit > 0 && static_cast<double>(f.peaks[r].bytes()) * 20 < static_cast<double>(f.peaks[r].limit);
+    const bool far =
+        f.peaks[r].limit > 0 && static_cast<double>(f.peaks[r].bytes()) * 20 < static_cast<double>(f.peaks[r].limit);
     if (far) top = static_cast<double>(std::max(f.peaks[r].predicted, f.peaks[r].measured));
-    top *= 1.16;
+    top = std::max(1.0, 1.06 * top);
     for (const auto* side : {&f.predicted, &f.measured})
-      if (HasMemory(*side))
+      if (HasMemory(*side) && r < (*side)->breakdown.memory.size())
         Add(out, "<figure><figcaption>rank {}{}{}</figcaption>{}</figure>\n", r, both ? ", " + (*side)->name : "",
-            far ? fmt::format(" (limit {} is off the scale)", FormatBytes(f.peaks[r].limit)) : "",
+            Limits((*side)->breakdown.memory[r].bytes, f.peaks[r].limit, far),
             Chart(**side, static_cast<int32_t>(r), far ? 0 : f.peaks[r].limit, top));
   }
   return out + "</div>\n";
@@ -132,7 +153,10 @@ std::string MemorySection(const Facts& f) {
   const bool predicted = HasMemory(f.predicted), measured = HasMemory(f.measured);
   if (predicted || measured)
     Add(out, "<p>Live bytes on the device over one step, by class{}.</p>\n{}",
-        predicted && measured ? "" : predicted ? ", predicted" : ", measured", Charts(f));
+        predicted && measured ? ""
+        : predicted           ? ", predicted"
+                              : ", measured",
+        Charts(f));
   else
     out += "<p>Peaks only: no memory events are in the timelines.</p>\n";
   Table t;
@@ -146,11 +170,13 @@ std::string MemorySection(const Facts& f) {
     std::sort(classes.rbegin(), classes.rend());
     std::string composition;
     for (size_t i = 0; i < std::min<size_t>(4, classes.size()); ++i)
-      composition += fmt::format("{}{} {}", i == 0 ? "" : ", ", InWords(kBufferClassNames[classes[i].second]), FormatBytes(classes[i].first));
+      composition += fmt::format("{}{} {}", i == 0 ? "" : ", ", InWords(kBufferClassNames[classes[i].second]),
+                                 FormatBytes(classes[i].first));
     const auto bytes = [](int64_t b) { return b > 0 ? FormatBytes(b) : std::string("–"); };
     const double share = p.limit > 0 ? static_cast<double>(p.bytes()) / static_cast<double>(p.limit) : 0;
     t.rows.push_back({fmt::format("{}", r), bytes(p.predicted), bytes(p.measured), bytes(p.limit),
-                      p.limit > 0 ? fmt::format("{}{}{}", share > 1 ? "<b class=\"bad\">" : "", Percent(share), share > 1 ? "</b>" : "")
+                      p.limit > 0 ? fmt::format("{}{}{}", share > 1 ? "<b class=\"bad\">" : "", Percent(share),
+                                                share > 1 ? "</b>" : "")
                                   : "–",
                       composition});
   }

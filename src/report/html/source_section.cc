@@ -41,7 +41,8 @@ Table Provenances(const Facts& f) {
       seconds += e.end - e.start - e.waited;
     }
     for (const auto& [mark, sum] : marks)
-      t.rows.push_back({(*side)->name, fmt::format("<span class=\"mark{}\">{}</span>", Caution(mark) ? " caution" : "", Name(mark)),
+      t.rows.push_back({(*side)->name,
+                        fmt::format("<span class=\"mark{}\">{}</span>", Caution(mark) ? " caution" : "", Name(mark)),
                         fmt::format("{}", sum.first), FormatSeconds(sum.second), std::string(Meaning(mark))});
   }
   if (f.input.uncalibrated)
@@ -70,7 +71,8 @@ std::string SourceSection(const Facts& f) {
     if (f.input.schedule == nullptr) fact("ranks", fmt::format("{}", side->typical.num_ranks));
     int64_t bytes = 0;
     for (const schedule::Event& e : side->typical.events)
-      if (e.action.key.kind == schedule::Kind::send || e.action.key.kind == schedule::Kind::collective) bytes += e.bytes;
+      if (e.action.key.kind == schedule::Kind::send || e.action.key.kind == schedule::Kind::collective)
+        bytes += e.bytes;
     if (bytes > 0) fact("bytes sent and reduced in a step", FormatBytes(bytes));
     fact("recorded steps", fmt::format("{}", FindBubbles(*side->timeline, f.graph).steps));
   }

@@ -125,7 +125,7 @@
     const sign = nano < 0 ? "−" : "";
     if (a === 0) return "0";
     if (a < 1e3) return sign + Math.round(a) + " ns";
-    if (a < 1e6) return sign + f(a / 1e3, "µs");
+    if (a < 1e6) return sign + f(a / 1e3, "us");
     if (a < 1e9) return sign + f(a / 1e6, "ms");
     return sign + f(a / 1e9, "s");
   };
@@ -138,8 +138,8 @@
   // Ticks carry as many digits as their distance needs.
   const tickText = (value, step) => {
     if (value === 0) return "0";
-    const [unit, name] = Math.max(Math.abs(view.from), Math.abs(view.to)) < 1e3 ? [1, "ns"] : step < 1e3 && Math.abs(value) < 1e6 ? [1e3, "µs"]
-      : Math.abs(view.to) < 1e6 ? [1e3, "µs"] : Math.abs(view.to) < 1e9 ? [1e6, "ms"] : [1e9, "s"];
+    const [unit, name] = Math.max(Math.abs(view.from), Math.abs(view.to)) < 1e3 ? [1, "ns"] : step < 1e3 && Math.abs(value) < 1e6 ? [1e3, "us"]
+      : Math.abs(view.to) < 1e6 ? [1e3, "us"] : Math.abs(view.to) < 1e9 ? [1e6, "ms"] : [1e9, "s"];
     return (value / unit).toFixed(Math.max(0, Math.min(9, Math.ceil(-Math.log10(step / unit) - 1e-9)))) + " " + name;
   };
 

@@ -29,7 +29,8 @@ int64_t Nano(double seconds) { return static_cast<int64_t>(seconds * 1e9 + (seco
 class Classes {
  public:
   int Of(const Event& e) {
-    return ids_.try_emplace({e.action.key.kind, e.action.key.op, e.provenance}, static_cast<int>(ids_.size())).first->second;
+    return ids_.try_emplace({e.action.key.kind, e.action.key.op, e.provenance}, static_cast<int>(ids_.size()))
+        .first->second;
   }
   std::string Json() const {
     std::vector<std::string> list(ids_.size());
@@ -96,10 +97,11 @@ Selection Select(const Side& side, int64_t limit) {
       ++taken;
     }
   }
-  s.note = fmt::format("The {} timeline is cut in this drawing: {} of its {} actions are shown ({} of {} steps, {} of {} ranks{}). "
-                       "The tables are of everything.",
-                       side.name, s.timeline.events.size(), all.events.size(), kept.size(), per_step.size(), std::max(1, ranks),
-                       all.num_ranks, ranks == 0 ? ", its first actions" : "");
+  s.note = fmt::format(
+      "The {} timeline is cut in this drawing: {} of its {} actions are shown ({} of {} steps, {} of {} ranks{}). "
+      "The tables are of everything.",
+      side.name, s.timeline.events.size(), all.events.size(), kept.size(), per_step.size(), std::max(1, ranks),
+      all.num_ranks, ranks == 0 ? ", its first actions" : "");
   return s;
 }
 
@@ -121,8 +123,8 @@ class Columns {
   std::vector<std::string> text_;
 };
 
-std::string EventData(const Timeline& t, const std::vector<analysis::StepEvents>& steps, const schedule::StageGraph& graph,
-                      double origin, Classes& classes, std::vector<bool>& kinds) {
+std::string EventData(const Timeline& t, const std::vector<analysis::StepEvents>& steps,
+                      const schedule::StageGraph& graph, double origin, Classes& classes, std::vector<bool>& kinds) {
   // A receive is posted long before its message comes; what is drawn of it is the transfer.
   std::vector<double> work(t.events.size());
   for (size_t i = 0; i < work.size(); ++i) work[i] = analysis::WorkStart(t.events[i]);
@@ -155,7 +157,8 @@ std::string EventData(const Timeline& t, const std::vector<analysis::StepEvents>
       kinds[static_cast<size_t>(k.kind)] = true;
     }
   }
-  return columns.Json({"count", "start", "length", "waited", "class", "stage", "micro_batch", "part", "peer", "bytes", "compute"});
+  return columns.Json(
+      {"count", "start", "length", "waited", "class", "stage", "micro_batch", "part", "peer", "bytes", "compute"});
 }
 
 std::string IdleData(const Bubbles& bubbles, int32_t num_ranks, double origin) {
@@ -163,7 +166,8 @@ std::string IdleData(const Bubbles& bubbles, int32_t num_ranks, double origin) {
   for (const Bubble& b : bubbles.spans) {
     auto& list = ranks[b.rank];
     // Pieces of one reason that follow each other are one.
-    if (!list.empty() && list.back().cause == b.cause && list.back().peer == b.peer && Nano(b.start - list.back().end) <= 0)
+    if (!list.empty() && list.back().cause == b.cause && list.back().peer == b.peer &&
+        Nano(b.start - list.back().end) <= 0)
       list.back().end = b.end;
     else
       list.push_back(b);
@@ -202,40 +206,50 @@ std::string TimelineSection(const Facts& f) {
     double origin = 0;
     for (const auto& step : steps)
       if (step.step == typical) origin = step.start;
-    Add(data, "{}{{\"name\":\"{}\",\"ranks\":{},\"steps\":[", first ? "" : ",\n", (*side)->name, shown.timeline.num_ranks);
+    Add(data, "{}{{\"name\":\"{}\",\"ranks\":{},\"steps\":[", first ? "" : ",\n", (*side)->name,
+        shown.timeline.num_ranks);
     first = false;
     for (size_t i = 0; i < steps.size(); ++i)
       Add(data, "{}{{\"step\":{},\"start\":{},\"end\":{},\"typical\":{}}}", i == 0 ? "" : ",", steps[i].step + 1,
           Nano(steps[i].start - origin), Nano(steps[i].end - origin), steps[i].step == typical);
     Add(data, "],\"events\":{}", EventData(shown.timeline, steps, f.graph, origin, classes, kinds));
     // Of the ranks that are shown: with a part of them missing, nobody knows what the others waited for.
-    Add(data, ",\"idle\":{}}}", shown.note.empty() ? IdleData(FindBubbles(shown.timeline, f.graph), shown.timeline.num_ranks, origin)
-                                                   : IdleData({}, shown.timeline.num_ranks, origin));
+    Add(data, ",\"idle\":{}}}",
+        shown.note.empty() ? IdleData(FindBubbles(shown.timeline, f.graph), shown.timeline.num_ranks, origin)
+                           : IdleData({}, shown.timeline.num_ranks, origin));
   }
   Add(data, "],\n\"classes\":{},\"causes\":[", classes.Json());
   for (int c = 0; c < kBubbleCauseCount; ++c)
-    Add(data, "{}{{\"name\":\"{}\",\"colour\":\"{}\"}}", c == 0 ? "" : ",", kBubbleCauseNames[c], ColourOf(static_cast<BubbleCause>(c)));
+    Add(data, "{}{{\"name\":\"{}\",\"colour\":\"{}\"}}", c == 0 ? "" : ",", kBubbleCauseNames[c],
+        ColourOf(static_cast<BubbleCause>(c)));
   data += "]}";
   // Nothing in it ends the script element early: the only free text is class names, and those are escaped here.
   for (size_t at = data.find('<'); at != std::string::npos; at = data.find('<', at)) data.replace(at, 1, "\\u003c");
 
   std::string out = "<section id=\"timeline\"><h2>Timeline</h2>\n" + notes;
   out +=
-      "<p class=\"hint\">Wheel to zoom, drag to move, double click for all; arrow keys, + and − with the keyboard. Boxes are computation, "
+      "<p class=\"hint\">Wheel to zoom, drag to move, double click for all; arrow keys, + and − with the keyboard. "
+      "Boxes are computation, "
       "the thin line below them messages, collectives and copies; idle time is tinted by its cause.</p>\n"
-      "<div class=\"toolbar\" id=\"tools\"></div>\n<div class=\"canvas-box\"><canvas id=\"plot\" tabindex=\"0\" role=\"img\" "
-      "aria-label=\"Timeline of every rank; the tables below say the same in words\"></canvas><div id=\"tip\" role=\"status\"></div></div>\n"
+      "<div class=\"toolbar\" id=\"tools\"></div>\n<div class=\"canvas-box\"><canvas id=\"plot\" tabindex=\"0\" "
+      "role=\"img\" "
+      "aria-label=\"Timeline of every rank; the tables below say the same in words\"></canvas><div id=\"tip\" "
+      "role=\"status\"></div></div>\n"
       "<p class=\"legend\">";
   for (int k = 0; k < schedule::kKindCount; ++k)
-    if (kinds[k]) Add(out, "<span>{}{}</span> ", Swatch(ColourOf(static_cast<Kind>(k))), InWords(schedule::kKindNames[k]));
+    if (kinds[k])
+      Add(out, "<span>{}{}</span> ", Swatch(ColourOf(static_cast<Kind>(k))), InWords(schedule::kKindNames[k]));
   std::array<bool, kBubbleCauseCount> idle{};
   for (const auto* side : {&f.predicted, &f.measured})
     if (*side)
       for (const Bubble& b : (*side)->bubbles.spans) idle[static_cast<size_t>(b.cause)] = true;
   for (int c = 0; c < kBubbleCauseCount; ++c)
     if (idle[c])
-      Add(out, "<span class=\"tint\">{}idle: {}</span> ", Swatch(ColourOf(static_cast<BubbleCause>(c))), kBubbleCauseNames[c]);
-  out += "</p>\n<noscript><p class=\"warning\">The drawing needs scripts; everything else on this page does not.</p></noscript>\n";
+      Add(out, "<span class=\"tint\">{}idle: {}</span> ", Swatch(ColourOf(static_cast<BubbleCause>(c))),
+          kBubbleCauseNames[c]);
+  out +=
+      "</p>\n<noscript><p class=\"warning\">The drawing needs scripts; everything else on this page does "
+      "not.</p></noscript>\n";
   Add(out, "<script type=\"application/json\" id=\"data\">{}</script>\n</section>\n", data);
   return out;
 }
