@@ -9,6 +9,8 @@ namespace {
 
 Run Declare(Arguments& arguments) {
   auto options = std::make_shared<session::DoctorOptions>();
+  arguments.Flag("--calibrate", &options->calibrate,
+                 "also measure what predictions rest on, and write it as the cluster this-machine");
   arguments.Flag("--json", &options->json, "one JSON document");
   return [options] { return session::RunDoctor(*options, std::cout); };
 }

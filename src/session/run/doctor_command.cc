@@ -10,6 +10,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <sstream>
 #include <thread>
 
 #include "base/error.h"
@@ -20,6 +21,7 @@
 #include "memory/block_cache.h"
 #include "runtime/environment.h"
 #include "session/plan.h"
+#include "session/run/calibrate.h"
 #include "session/run/side_by_side.h"
 
 namespace penstock::session {
@@ -66,6 +68,10 @@ double FirstTouchRate() {
 
 int RunDoctor(const DoctorOptions& options, std::ostream& out) {
   runtime::PrepareProcess(/*reproducible=*/false);
+  if (options.calibrate) {
+    std::ostringstream unseen;  // --json is one document
+    CalibrateThisMachine(options.json ? unseen : out);
+  }
   std::vector<std::string> faults, warnings;
   const runtime::Environment environment = runtime::DescribeEnvironment(1);
   const int default_threads = at::get_num_threads();

@@ -9,6 +9,7 @@
 namespace penstock::session {
 
 struct DoctorOptions {
+  bool calibrate = false;  // also measure what `simulate` and `train` predict with, and write it down
   bool json = false;
 };
 // 0: all is well (there may be warnings about speed); 1: something would make runs wrong.
