@@ -114,15 +114,9 @@ void PlanCosts::PriceStages() {
       StagePrices sum;
       for (int l = request_.partition.first[stage]; l < request_.partition.first[stage + 1]; ++l) {
         const auto [it, is_new] = known.try_emplace(LayerSubject(request_.spec, l));
-        if (is_new) {
-          const LayerPrices computed = PriceLayer(request_.spec.layers[l], layer_request);
-          const cluster::Device& device = *device_types_[type];
-          StagePrices& p = it->second;
-          p.forward = PriceCompute(l, device, "forward", computed.forward);
-          p.backward_input = PriceCompute(l, device, "backward_input", computed.backward_input);
-          p.backward_weight = PriceCompute(l, device, "backward_weight", computed.backward_weight);
-        }
+        if (is_new) it->second = PriceOfLayer(l, PriceLayer(request_.spec.layers[l], layer_request));
         sum.forward += it->second.forward;
+        sum.backward += it->second.backward;
         sum.backward_input += it->second.backward_input;
         sum.backward_weight += it->second.backward_weight;
       }
@@ -131,17 +125,35 @@ void PlanCosts::PriceStages() {
   }
 }
 
-Price PlanCosts::PriceCompute(int layer, const cluster::Device&, std::string_view kind, const Price& computed) {
-  const std::string subject = fmt::format("layer:{}:{}:{}:{}", LayerSubject(request_.spec, layer), kind,
-                                          request_.arithmetic.precision, request_.length);
-  if (request_.placement.tensor() == 1) {
-    if (const auto measured = Measured(subject, static_cast<double>(request_.samples))) {
-      ++measured_;
-      return *measured;
-    }
+std::optional<Price> PlanCosts::MeasuredLayer(int layer, std::string_view kind) const {
+  if (request_.placement.tensor() > 1) return std::nullopt;  // profiles are of whole layers
+  return Measured(fmt::format("layer:{}:{}:{}:{}", LayerSubject(request_.spec, layer), kind,
+                              request_.arithmetic.precision, request_.length),
+                  static_cast<double>(request_.samples));
+}
+
+// A backward that was measured whole gives its halves in the proportion that was computed, and the reverse.
+PlanCosts::StagePrices PlanCosts::PriceOfLayer(int layer, const LayerPrices& computed) {
+  StagePrices prices{computed.forward, computed.backward_input + computed.backward_weight, computed.backward_input,
+                     computed.backward_weight};
+  const auto take = [this](Price& price, const std::optional<Price>& measured) {
+    ++(measured ? measured_ : computed_);
+    if (measured) price = *measured;
+  };
+  take(prices.forward, MeasuredLayer(layer, "forward"));
+  const auto whole = MeasuredLayer(layer, "backward");
+  const auto input = MeasuredLayer(layer, "backward_input"), weight = MeasuredLayer(layer, "backward_weight");
+  if (whole) {
+    const double seconds = computed.backward_input.seconds + computed.backward_weight.seconds;
+    const double share = seconds > 0 ? computed.backward_input.seconds / seconds : 1;
+    prices.backward_input = share * *whole;
+    prices.backward_weight = (1 - share) * *whole;
   }
-  ++computed_;
-  return computed;
+  if (input) prices.backward_input = *input;
+  if (weight) prices.backward_weight = *weight;
+  if (input && !whole) prices.backward = prices.backward_input + (weight ? *weight : Price{});
+  take(prices.backward, whole ? whole : input ? std::optional(prices.backward) : std::nullopt);
+  return prices;
 }
 
 int64_t PlanCosts::elements(int unit) const {
@@ -185,7 +197,7 @@ Price PlanCosts::PriceOf(int rank, const Action& action) const {
     case Kind::recompute:
       return stage().forward + overhead;
     case Kind::backward:
-      return stage().backward_input + stage().backward_weight + overhead;
+      return stage().backward + overhead;
     case Kind::backward_input:
       return stage().backward_input + overhead;
     case Kind::backward_weight:

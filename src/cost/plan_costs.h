@@ -14,6 +14,7 @@
 
 #include "cost/arithmetic.h"
 #include "cost/group_link.h"
+#include "cost/layer_price.h"
 #include "cost/placement.h"
 #include "cost/price.h"
 #include "model/partition.h"
@@ -71,10 +72,10 @@ class PlanCosts final : public schedule::ActionCosts<double> {
 
  private:
   struct StagePrices {
-    Price forward, backward_input, backward_weight;
+    Price forward, backward, backward_input, backward_weight;  // backward: both halves at once
   };
-  StagePrices PriceStage(int stage, const cluster::Device& device);
-  Price PriceCompute(int layer, const cluster::Device& device, std::string_view kind, const Price& computed);
+  StagePrices PriceOfLayer(int layer, const LayerPrices& computed);
+  std::optional<Price> MeasuredLayer(int layer, std::string_view kind) const;
   Price PriceOperator(int rank, const schedule::Action& action) const;
   Price PriceSend(int rank, const schedule::Action& action) const;
   GroupLink TensorLink(int rank) const;

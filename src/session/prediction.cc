@@ -57,6 +57,7 @@ std::shared_ptr<const cluster::Cluster> ThisMachine() {
   cluster::Cluster generic = cluster::ReadCluster("generic-cpu");
   if (const unsigned cores = std::thread::hardware_concurrency(); cores > 0)
     generic.devices[0].cores = static_cast<int>(cores);
+  if (const int64_t bytes = MachineMemory(); bytes > 0) generic.devices[0].memory_bytes = bytes;
   return std::make_shared<const cluster::Cluster>(std::move(generic));
 }
 
@@ -94,7 +95,8 @@ Prediction Predict(const LoadedSettings& loaded, const Plan& plan, std::shared_p
   const auto stack = ArithmeticOf(loaded, *cluster);
   const cost::Arithmetic arithmetic =
       stack ? *stack : cost::OwnArithmetic(model::ParsePrecision(s.numerics.precision));
-  const cost::PlanCosts costs({.spec = plan.spec,
+  p.costs = std::make_shared<const cost::PlanCosts>(
+      cost::CostRequest{.spec = plan.spec,
                                .partition = plan.partition,
                                .units = plan.units,
                                .schedule = plan.schedule,
@@ -107,6 +109,7 @@ Prediction Predict(const LoadedSettings& loaded, const Plan& plan, std::shared_p
                                .optimizer_states = optim::StatesPerParameter(s.optimizer),
                                .optimizer = s.optimizer.name,
                                .profile = p.profile.get()});
+  const cost::PlanCosts& costs = *p.costs;
   const simulate::ClusterResources resources(plan.schedule, *p.placement,
                                              static_cast<int>(s.runtime.intra_op_threads));
   p.simulation = simulate::Simulate({.schedule = plan.schedule,
@@ -125,7 +128,7 @@ Prediction Predict(const LoadedSettings& loaded, const Plan& plan, std::shared_p
   for (int64_t rank = 0; rank < plan.schedule.num_ranks(); ++rank) {
     const cluster::Device& device = p.placement->DeviceTypeOf(rank);
     p.memory_bytes.push_back(plan.memory.ranks[rank].peak());
-    p.memory_limits.push_back(device.cores > 0 ? 0 : device.memory_bytes);  // threads share one machine's memory
+    p.memory_limits.push_back(device.memory_bytes);  // of a CPU: the machine's, shared by its ranks
     const auto cells = static_cast<double>(p.copies * p.placement->tensor());
     p.peak_flops += device.flops(arithmetic.precision) * cells;
     p.price_per_step += device.price_per_hour / 3600 * p.step_seconds * cells;
@@ -148,6 +151,10 @@ Prediction Predict(const LoadedSettings& loaded, const Plan& plan, std::shared_p
              {"prices", fmt::format("{} of layers measured, {} computed from the device{}", costs.measured_prices(),
                                     costs.computed_prices(),
                                     p.profile->machine.empty() ? "" : "; measured on " + p.profile->machine)}};
+  if (cluster->devices[0].cores > 0)
+    p.facts.emplace_back("memory", fmt::format("{} for all ranks and the process, of the machine's {}",
+                                               FormatBytes(plan.memory.machine()),
+                                               FormatBytes(cluster->devices[0].memory_bytes)));
   if (!p.calibrated)
     p.warnings.push_back(fmt::format(
         "uncalibrated: times come from {} of '{}', not from measurements; take the step for {} to {}",
@@ -182,19 +189,20 @@ Simulated SimulatePlan(const LoadedSettings& loaded) {
     why_not = placement->WhyNotAlike();
     target.fold = why_not.empty();
   }
-  Simulated result{.plan = MakePlan(loaded, /*own_dataset=*/false, target), .prediction = {}};
+  const auto make = [&] { return std::make_unique<const Plan>(MakePlan(loaded, /*own_dataset=*/false, target)); };
+  Simulated result{.plan = make(), .prediction = {}};
   if (target.fold && s.cluster.contention) {
     // What replicas share, one of them alone does not see.
-    const simulate::ClusterResources resources(result.plan.schedule, *PlacementOf(loaded, cluster),
+    const simulate::ClusterResources resources(result.plan->schedule, *PlacementOf(loaded, cluster),
                                                static_cast<int>(s.runtime.intra_op_threads));
     const bool cpus = cluster->devices[0].cores > 0;
     if (!resources.resources().empty() || cpus) {
       target.fold = false;
       why_not = "replicas share cores or network cards";
-      result.plan = MakePlan(loaded, /*own_dataset=*/false, target);
+      result.plan = make();
     }
   }
-  result.prediction = Predict(loaded, result.plan, cluster);
+  result.prediction = Predict(loaded, *result.plan, cluster);
   if (!why_not.empty() && s.parallel.data > 8)
     result.prediction.facts.emplace_back("not folded", why_not);
   return result;

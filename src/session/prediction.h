@@ -22,6 +22,7 @@ struct Prediction {
   std::shared_ptr<const cluster::Cluster> cluster;
   std::shared_ptr<const schedule::Profile> profile;  // may be empty
   std::shared_ptr<const cost::Placement> placement;
+  std::shared_ptr<const cost::PlanCosts> costs;  // refers to the plan
   simulate::Simulation simulation;
   double step_seconds = 0;                   // makespan, and what a step takes beside its actions
   std::vector<int64_t> memory_bytes;         // [rank] predicted peak
@@ -46,13 +47,14 @@ std::shared_ptr<const cluster::Cluster> ClusterOf(const LoadedSettings& settings
 // What thread ranks run on, whatever cluster the settings name.
 std::shared_ptr<const cluster::Cluster> ThisMachine();
 
-// Of a plan that was made for the target of the same settings. `plan` must outlive nothing: the timeline is a copy.
+// Of a plan that was made for the target of the same settings. `plan` must outlive Prediction::costs; all else is a
+// copy.
 Prediction Predict(const LoadedSettings& settings, const Plan& plan,
                    std::shared_ptr<const cluster::Cluster> cluster);
 
 // Plan and prediction for `simulate`: folds replicas where that changes nothing.
 struct Simulated {
-  Plan plan;
+  std::unique_ptr<const Plan> plan;  // stays where it is: the prediction's costs refer to it
   Prediction prediction;
 };
 Simulated SimulatePlan(const LoadedSettings& settings);

@@ -95,7 +95,7 @@ int RunSimulate(const SimulateOptions& options, std::ostream& out) {
   if (!options.out.empty() && FileSystem::Real().Exists(options.out))
     throw UserError("--out: '{}' exists already and is not overwritten; choose another path or remove it", options.out);
   Simulated simulated = SimulatePlan(settings);
-  const Plan& plan = simulated.plan;
+  const Plan& plan = *simulated.plan;
   if (!plan.verdict.ok())
     throw UserError("the schedule '{}' is not sound, so its times mean nothing:\n{}", plan.schedule.name,
                     plan.verdict.ToString());

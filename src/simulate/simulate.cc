@@ -58,20 +58,6 @@ void AddMemory(const cost::MemoryEstimate& memory, Timeline& timeline) {
   }
 }
 
-// A receive, a collective and a rendezvous wait from when they are posted until their work begins: what is longer than
-// their own price.
-void AddWaits(const SimulationRequest& q, Timeline& timeline) {
-  for (Event& event : timeline.events) {
-    const Kind kind = event.action.key.kind;
-    const bool meets = kind == Kind::recv || kind == Kind::collective ||
-                       (kind == Kind::send && q.transport == schedule::Transport::blocking);
-    if (!meets) continue;
-    double work = q.costs.Duration(q.schedule, event.rank, event.action);
-    if (kind == Kind::send) work += q.costs.Latency(q.schedule, event.rank, event.action.peer_or_group, event.action);
-    event.waited = std::max(0.0, event.end - event.start - work);
-  }
-}
-
 }  // namespace
 
 Simulation Simulate(const SimulationRequest& q) {
@@ -95,7 +81,6 @@ Simulation Simulate(const SimulationRequest& q) {
     event.provenance = schedule::Provenance::extrapolated;
     ++result.extrapolated;
   }
-  AddWaits(q, result.timeline);
   if (q.memory != nullptr) AddMemory(*q.memory, result.timeline);
   return result;
 }
