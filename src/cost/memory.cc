@@ -57,8 +57,12 @@ class GradientSums {
   bool running_ = false;
 };
 
+// Share of a layer's kept tensors that its first operation needs: a norm's input and statistics.
+constexpr int64_t kFirstOperations = 8;
+
 struct LayerSizes {
   int64_t saved = 0;
+  int64_t largest_leaf = 0;
   int64_t leaves = 0;    // gradients of its parameters
   int64_t deferred = 0;  // the part of them that a split backward makes later
   int64_t stash = 0;
@@ -143,6 +147,7 @@ class Replay {
       for (const int p : layer.parameters) {
         const int64_t gradient = GradientBytes(q_.spec.parameters[p].numel());
         bytes.leaves += gradient;
+        bytes.largest_leaf = std::max(bytes.largest_leaf, gradient);
         if (Deferrable(layer) && IsMatrix(q_.spec.parameters[p])) bytes.deferred += gradient;
       }
       const Matrices matrices = MatricesOf(q_.spec, layer);
@@ -187,6 +192,7 @@ class Replay {
     return elements * arithmetic_.boundary_bytes / (q_.stack->layout.sequence_parallel ? tensor_ : 1);
   }
 
+  int64_t HiddenBytes() const { return q_.samples * q_.length * q_.spec.hidden * model::WideBytes(q_.precision); }
   int64_t PerMember(int64_t elements) const { return (elements + tensor_ - 1) / tensor_; }
   int64_t GradientBytes(int64_t elements) const { return PerMember(elements) * arithmetic_.gradient_bytes; }
   int64_t WeightBytes(int64_t elements) const { return PerMember(elements) * arithmetic_.weight_bytes; }
@@ -277,9 +283,21 @@ class Replay {
     };
     for (size_t l = stage.layers.size(); l-- > 0;) {
       const LayerSizes& layer = stage.layers[l];
-      leaves += weight_half ? layer.deferred : input_half ? layer.leaves - layer.deferred : layer.leaves;
-      note(weight_half ? layer.weight_workspace : layer.workspace);
-      gone += weight_half ? layer.stash : layer.saved;
+      const int64_t own = weight_half ? layer.deferred : input_half ? layer.leaves - layer.deferred : layer.leaves;
+      // An input half also holds what it defers: gradients of outputs, before the tensors they replace go.
+      const int64_t workspace = weight_half ? layer.weight_workspace
+                                : input_half && !q_.stack ? layer.workspace + 4 * HiddenBytes()
+                                                          : layer.workspace;
+      const int64_t kept = weight_half ? layer.stash : layer.saved;
+      // Kept tensors go as leaves come: at first all that is kept with one leaf, at last all leaves with what the first
+      // operations of the layer kept.
+      const int64_t before_layer = leaves;
+      leaves = before_layer + std::min(own, layer.largest_leaf);
+      note(workspace);
+      leaves = before_layer + own;
+      gone += kept - kept / kFirstOperations;
+      note(workspace);
+      gone += kept / kFirstOperations;
       if (input_half) stashed += layer.stash;  // its operands were among the saved tensors
       note(0);
     }
