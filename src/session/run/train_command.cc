@@ -60,12 +60,12 @@ class TrainRun {
   int Go() {
     directory_ = InspectRunDirectory(settings_, ModelFingerprint(run_->job.spec));
     if (directory_.start == RunStart::complete) return AlreadyComplete();
+    prediction_ = Predict(settings_, run_->plan, ThisMachine());
     OpenCheckpoint();  // before anything is written: whatever is wrong with it must leave the directory as it is
     OpenRunDirectory(directory_, settings_);
     PrintHead();
     WriteFileAtomically(directory_.path + "/" + std::string(report::kScheduleFile),
                         schedule::PrintSchedule(run_->plan.schedule), true);
-    prediction_ = Predict(settings_, run_->plan, ThisMachine());
     WriteFileAtomically(InDirectory(report::kPlanFile), PlanJson(prediction_, run_->plan, directory_.first_step), true);
     PrintPrediction();
     Train();
