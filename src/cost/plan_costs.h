@@ -51,6 +51,7 @@ class PlanCosts final : public schedule::ActionCosts<double> {
   double Duration(const schedule::Schedule& schedule, int rank, const schedule::Action& action) const override;
   double Latency(const schedule::Schedule& schedule, int from, int to, const schedule::Action& send) const override;
   bool Extrapolated(const schedule::Schedule& schedule, int rank, const schedule::Action& action) const override;
+  bool depends_on_micro_batch() const override { return false; }  // every micro-batch is counted full
 
   Price PriceOf(int rank, const schedule::Action& action) const;
   // Seconds of a step beside its actions (profile subject "step").

@@ -44,16 +44,18 @@ void AddMemory(const cost::MemoryEstimate& memory, Timeline& timeline) {
       before = moment.after;
     }
     cost::BytesByClass shown{};
+    // What falls before what rises: between events of one moment the sum is never above both.
     for (const Change& change : changes)
-      for (int c = 0; c < kBufferClassCount; ++c) {
-        if (change.live[c] == shown[c]) continue;
-        shown[c] = change.live[c];
-        timeline.memory.push_back({.rank = rank,
-                                   .time = change.time,
-                                   .buffer_class = static_cast<BufferClass>(c),
-                                   .tier = Tier::device,
-                                   .live_bytes = shown[c]});
-      }
+      for (const bool rises : {false, true})
+        for (int c = 0; c < kBufferClassCount; ++c) {
+          if (change.live[c] == shown[c] || (change.live[c] > shown[c]) != rises) continue;
+          shown[c] = change.live[c];
+          timeline.memory.push_back({.rank = rank,
+                                     .time = change.time,
+                                     .buffer_class = static_cast<BufferClass>(c),
+                                     .tier = Tier::device,
+                                     .live_bytes = shown[c]});
+        }
     first = last;
   }
 }
