@@ -21,6 +21,7 @@ using schedule::Transport;
 namespace {
 
 constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
+constexpr size_t kMaxMissingNamed = 4;
 
 bool IsMessage(const Action& a) { return a.key.kind == Kind::send || a.key.kind == Kind::recv; }
 
@@ -262,7 +263,16 @@ void ActionGraph::Finish() {
   for (const Link& link : links_) edges_[next[link.from]++] = {link.to, link.crosses};
 }
 
+std::vector<bool> ActionGraph::Ended(const std::vector<bool>& done) const {
+  std::vector<bool> ended = done;
+  for (size_t m = 0; m < members_.size(); ++m)
+    if (!done[num_actions_ + m])
+      for (const uint32_t node : members_[m]) ended[node] = false;
+  return ended;
+}
+
 std::string ActionGraph::DescribeBlocked(const std::vector<bool>& done, size_t limit) const {
+  const std::vector<bool> ended = Ended(done);
   const auto name = [&](uint32_t node) {
     const ActionRef ref = action_of(is_meeting(node) ? members(node).front() : node);
     return fmt::format("{} on rank {}", ToString(schedule_.at(ref)), ref.rank);
@@ -272,12 +282,12 @@ std::string ActionGraph::DescribeBlocked(const std::vector<bool>& done, size_t l
   size_t named = 0, blocked = 0;
   for (int rank = 0; rank < schedule_.num_ranks(); ++rank) {
     const auto begin = first_of_rank_[rank], end = first_of_rank_[rank + 1];
-    const auto head = std::find(done.begin() + begin, done.begin() + end, false);
-    if (head == done.begin() + end) continue;
+    const auto head = std::find(ended.begin() + begin, ended.begin() + end, false);
+    if (head == ended.begin() + end) continue;
     ++blocked;
     if (named == limit) continue;
     ++named;
-    const uint32_t node = static_cast<uint32_t>(head - done.begin());
+    const uint32_t node = static_cast<uint32_t>(head - ended.begin());
     text += fmt::format("\n  rank {}: {} waits for", rank, ToString(schedule_.at(action_of(node))));
     bool first = true;
     for (const Missing& m : missing_)
@@ -285,7 +295,14 @@ std::string ActionGraph::DescribeBlocked(const std::vector<bool>& done, size_t l
     for (const Link& link : links_)
       if (link.to == node && !done[link.from])
         text += fmt::format("{}{}", std::exchange(first, false) ? " " : ", ", name(link.from));
-    if (first) text += " those it meets";
+    if (done[node] && meets(node)) {  // it stands there; others do not
+      size_t missing = 0;
+      for (const uint32_t other : members(finish(node))) {
+        if (done[other] || ++missing > kMaxMissingNamed) continue;
+        text += fmt::format("{}{}", std::exchange(first, false) ? " " : ", ", name(other));
+      }
+      if (missing > kMaxMissingNamed) text += fmt::format(" and {} more", missing - kMaxMissingNamed);
+    }
   }
   if (blocked > named) text += fmt::format("\n  and {} more ranks", blocked - named);
   return text;
