@@ -50,8 +50,11 @@ std::shared_ptr<const cluster::Cluster> ClusterOf(const LoadedSettings& loaded) 
   const Settings& s = loaded.values;
   cluster::Cluster cluster = cluster::ReadCluster(s.cluster.name);
   const int64_t wanted = s.parallel.tensor * s.parallel.data * s.parallel.pipeline;
-  if (wanted > cluster.num_devices() && cluster.device_of.empty() && cluster.devices.size() == 1)
+  if (wanted > cluster.num_devices() && cluster.device_of.empty() && cluster.devices.size() == 1) {
+    const int64_t in_file = cluster.num_devices();
     cluster = cluster::Resized(cluster, wanted);
+    cluster.summary += fmt::format("; enlarged from {} to {} devices", in_file, cluster.num_devices());
+  }
   return std::make_shared<const cluster::Cluster>(std::move(cluster));
 }
 
@@ -179,6 +182,9 @@ Simulated SimulatePlan(const LoadedSettings& loaded) {
       result.plan = MakePlan(loaded, /*own_dataset=*/false, target);
     }
   }
+  if (!result.plan.verdict.ok())
+    throw UnsoundSchedule("the schedule '{}' is not sound, so its times mean nothing:\n{}", result.plan.schedule.name,
+                          result.plan.verdict.ToString());
   result.prediction = Predict(loaded, result.plan, cluster);
   if (!why_not.empty() && s.parallel.data > 8)
     result.prediction.facts.emplace_back("not folded", why_not);

@@ -47,7 +47,8 @@ std::shared_ptr<const cluster::Cluster> ClusterOf(const LoadedSettings& settings
 Prediction Predict(const LoadedSettings& settings, const Plan& plan,
                    std::shared_ptr<const cluster::Cluster> cluster);
 
-// Plan and prediction for `simulate`: folds replicas where that changes nothing.
+// Plan and prediction for `simulate`: folds replicas where that changes nothing. UnsoundSchedule with the verifier's
+// words when the schedule has faults.
 struct Simulated {
   Plan plan;
   Prediction prediction;

@@ -96,9 +96,6 @@ int RunSimulate(const SimulateOptions& options, std::ostream& out) {
     throw UserError("--out: '{}' exists already and is not overwritten; choose another path or remove it", options.out);
   Simulated simulated = SimulatePlan(settings);
   const Plan& plan = simulated.plan;
-  if (!plan.verdict.ok())
-    throw UserError("the schedule '{}' is not sound, so its times mean nothing:\n{}", plan.schedule.name,
-                    plan.verdict.ToString());
   const report::Breakdown times = report::Analyse(simulated.prediction.simulation.timeline);
   if (!options.out.empty()) WritePrediction(options.out, settings, plan, simulated.prediction);
   if (options.json) {
