@@ -48,9 +48,7 @@ constexpr const char* kConfig = R"(
 )";
 constexpr int kMicroBatches = 512;  // of a replica
 
-double Now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 double Seconds(const std::function<void()>& work) {
   const double start = Now();
   work();
@@ -80,11 +78,11 @@ bool Folded(session::Simulated& result) {
   const auto& p = result.prediction;
   const double bytes = PeakBytes();
   fmt::print("(a) {} devices, {} ranks simulated for {} replicas, {} actions, {} memory events\n", p.devices,
-             result.plan.schedule.num_ranks(), p.copies, p.simulation.actions,
-             p.simulation.timeline.memory.size());
-  fmt::print("    step {:.3f} s, bubble {:.2f} %; configuration to timeline {:.2f} s (of that breakdown {:.2f} s), "
-             "peak {:.2f} GB\n",
-             p.step_seconds, 100 * p.simulation.bubble_fraction, seconds, analysed, bytes / 1e9);
+             result.plan.schedule.num_ranks(), p.copies, p.simulation.actions, p.simulation.timeline.memory.size());
+  fmt::print(
+      "    step {:.3f} s, bubble {:.2f} %; configuration to timeline {:.2f} s (of that breakdown {:.2f} s), "
+      "peak {:.2f} GB\n",
+      p.step_seconds, 100 * p.simulation.bubble_fraction, seconds, analysed, bytes / 1e9);
   return seconds < 10 && bytes < 4e9;
 }
 
@@ -127,11 +125,12 @@ bool Rates(const session::Plan& plan, const session::Prediction& prediction, int
     makespan = times[0].back().end;
   });
   double by_graph = 0;
-  const double graph = Best(2, [&] { by_graph = simulate::TimesByGraph<double>(schedule, costs)[0].back().end; });
-  const double build = Best(2, [&] { simulate::ActionGraph{schedule}; });
-  fmt::print("(b) {} ranks, {:.2f} million actions, in order: {:.2f} million actions a second\n"
-             "    over the graph: {:.2f} million ({:.2f} million with a graph that is there)\n",
-             schedule.num_ranks(), actions / 1e6, rate(whole), rate(graph), rate(graph - build));
+  const double graph = Best(3, [&] { by_graph = simulate::TimesByGraph<double>(schedule, costs)[0].back().end; });
+  const double build = Best(3, [&] { simulate::ActionGraph{schedule}; });
+  fmt::print(
+      "(b) {} ranks, {:.2f} million actions, in order: {:.2f} million actions a second\n"
+      "    over the graph: {:.2f} million ({:.2f} million with a graph that is there)\n",
+      schedule.num_ranks(), actions / 1e6, rate(whole), rate(graph), rate(graph - build));
   if (makespan != by_graph) fmt::print("    DIFFERENT TIMES: {} and {}\n", makespan, by_graph);
 
   // Half the cards: a node's transfers together ask for more than there is.
@@ -140,9 +139,8 @@ bool Rates(const session::Plan& plan, const session::Prediction& prediction, int
                                schedule.route.pipeline_size, cost::MeshOrder::tensor_data_pipeline);
   const simulate::ClusterResources resources(schedule, narrow, 1);
   double contended_makespan = 0;
-  const double contended = Seconds([&] {
-    contended_makespan = simulate::TimesWithContention(schedule, costs, resources)[0].back().end;
-  });
+  const double contended =
+      Best(3, [&] { contended_makespan = simulate::TimesWithContention(schedule, costs, resources)[0].back().end; });
   fmt::print("(c) with {} shared resources: {:.2f} million actions a second; the step takes {:.4f} times as long\n",
              resources.resources().size(), rate(contended), contended_makespan / makespan);
   fmt::print("    peak of everything {:.2f} GB\n", PeakBytes() / 1e9);

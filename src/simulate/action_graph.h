@@ -83,6 +83,7 @@ class ActionGraph {
   std::vector<Channel> channels_;
   uint32_t num_actions_ = 0;
   std::vector<uint32_t> first_of_rank_;  // [rank], and the total
+  std::vector<int32_t> rank_of_;         // [action]
   std::vector<std::vector<uint32_t>> members_;
   std::vector<uint32_t> finish_;  // [action]; empty: without collectives
   std::vector<Link> links_;

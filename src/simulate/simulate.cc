@@ -78,11 +78,10 @@ void AddWaits(const SimulationRequest& q, Timeline& timeline) {
 
 Simulation Simulate(const SimulationRequest& q) {
   const schedule::Schedule& s = q.schedule;
-  if (s.num_actions() == 0)
-    throw UserError("the schedule '{}' has no actions: there is nothing to simulate", s.name);
+  if (s.num_actions() == 0) throw UserError("the schedule '{}' has no actions: there is nothing to simulate", s.name);
   const bool shared = q.resources != nullptr && !q.resources->resources().empty();
-  const Replay<double> replay = Summarise(s, shared ? TimesWithContention(s, q.costs, *q.resources, q.transport)
-                                                    : TimesInOrder(s, q.costs, q.transport));
+  const Replay<double> replay = Summarise(
+      s, shared ? TimesWithContention(s, q.costs, *q.resources, q.transport) : TimesInOrder(s, q.costs, q.transport));
   Simulation result;
   result.timeline = ToTimeline(s, replay, q.title);
   result.makespan = replay.makespan;

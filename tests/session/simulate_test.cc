@@ -45,7 +45,8 @@ std::string Write(const std::string& name, const std::string& text) {
 
 // `per_node`: network cards of a node of 8, in cards.
 std::string Cluster(double cards) {
-  return "cluster.name='" + Write("cluster.toml", fmt::format(R"(
+  return "cluster.name='" +
+         Write("cluster.toml", fmt::format(R"(
     [cluster]
     name = "cards"
     summary = "for a test"
@@ -71,7 +72,8 @@ std::string Cluster(double cards) {
     group_bytes_per_second = {}
     source = "stated"
   )",
-                                                              cards * 1e8)) + "'";
+                                           cards * 1e8)) +
+         "'";
 }
 
 TEST(SimulatePlan, FoldsWhereThatChangesNothing) {
@@ -117,8 +119,8 @@ TEST(SimulatePlan, TakesSchedulesWrittenByHand) {
     return Simulation(assignments);
   };
   const Simulated built = Simulation(job);
-  const Simulated compute = with(
-      Write("compute.sched", "penstock schedule 1\nrank 0: F0 F1 B0 F2 B1 F3 B2 B3\nrank 1: F0 B0 F1 B1 F2 B2 F3 B3\n"));
+  const Simulated compute = with(Write(
+      "compute.sched", "penstock schedule 1\nrank 0: F0 F1 B0 F2 B1 F3 B2 B3\nrank 1: F0 B0 F1 B1 F2 B2 F3 B3\n"));
   const Simulated whole = with(Write("whole.sched", schedule::PrintSchedule(built.plan.schedule)));
   for (const Simulated* written : {&compute, &whole}) {
     EXPECT_EQ(written->prediction.step_seconds, built.prediction.step_seconds);

@@ -25,8 +25,8 @@ std::vector<int64_t> PeakUnits(const schedule::Timeline& timeline) {
 }
 
 TEST(ClosedForms, OfTheWholeSimulation) {
-  const std::vector<UniformCosts> costs = {{1, 1, 1, 0}, {2, 2, 2, 0}, {1, 2, 1, 0}, {3, 2, 1, 0}, {2, 3, 1, 0},
-                                           {5, 6, 4, 0}};
+  const std::vector<UniformCosts> costs = {{1, 1, 1, 0}, {2, 2, 2, 0}, {1, 2, 1, 0},
+                                           {3, 2, 1, 0}, {2, 3, 1, 0}, {5, 6, 4, 0}};
   int64_t shapes = 0, makespans = 0, spans = 0, peaks = 0;
   for (const auto& [name, builder] : Registry<Builder>::All()) {
     int64_t of_builder = 0;

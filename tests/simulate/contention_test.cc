@@ -1,4 +1,5 @@
-// Shared resources: nothing changes while nobody asks for more than there is; sharing by hand; what every schedule keeps.
+// Shared resources: nothing changes while nobody asks for more than there is; sharing by hand; what every schedule
+// keeps.
 #include <gtest/gtest.h>
 
 #include <iostream>
@@ -165,8 +166,8 @@ TEST(Contention, WithoutDemandAboveCapacityItIsTheFixedOrder) {
   int64_t compared = 0;
   for (const auto& [name, builder] : Registry<Builder>::All())
     ForEachShape(builder, 4, 6, [&, &builder = builder](const PipelineShape& shape) {
-      const Schedule schedule = WholeStep(builder, shape, 1 + static_cast<int>(compared % 2),
-                                          static_cast<int>(compared % 8));
+      const Schedule schedule =
+          WholeStep(builder, shape, 1 + static_cast<int>(compared % 2), static_cast<int>(compared % 8));
       const ArbitraryPrices prices(static_cast<uint64_t>(compared), true);
       std::vector<Kind> all = kWork;
       all.insert(all.end(), {Kind::send, Kind::collective, Kind::update});
@@ -193,7 +194,8 @@ double UnionLength(std::vector<std::pair<double, double>> spans) {
 }
 
 // A resource of capacity 1, and each action could fill it: whenever anything runs, all of it is used. The time in which
-// something runs is therefore the sum of the work, whoever shares with whom; and nothing ends before its own work could.
+// something runs is therefore the sum of the work, whoever shares with whom; and nothing ends before its own work
+// could.
 TEST(Contention, WorkIsConserved) {
   int64_t compared = 0;
   for (const bool serial : {false, true})

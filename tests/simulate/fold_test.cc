@@ -27,7 +27,8 @@ std::shared_ptr<const cluster::Cluster> Hierarchy(int64_t node, int64_t devices)
   c.devices[0].memory_bytes_per_second = 1e11;
   c.devices[0].launch_seconds = 1e-6;
   double bandwidth = 1e11, latency = 1e-6;
-  for (const auto& [name, size] : {std::pair<const char*, int64_t>{"node", node}, {"pod", 2},
+  for (const auto& [name, size] : {std::pair<const char*, int64_t>{"node", node},
+                                   {"pod", 2},
                                    {"cluster", (devices + 2 * node - 1) / (2 * node)}}) {
     cluster::Level level{.name = name, .size = size, .link = {}};
     level.link.bytes_per_second = bandwidth;
@@ -97,9 +98,18 @@ struct Job {
 TEST(Fold, EqualsUnfoldedOn64Devices) {
   int64_t compared = 0, unlike = 0;
   for (const auto& [name, builder] : Registry<Builder>::All())
-    for (const auto& [tensor, data, pipeline] :
-         std::vector<std::array<int, 3>>{{1, 16, 4}, {2, 8, 4}, {4, 4, 4}, {8, 4, 2}, {8, 2, 4}, {4, 2, 8}, {1, 32, 2},
-                                         {2, 4, 8}, {4, 16, 1}, {1, 64, 1}, {1, 4, 16}, {16, 2, 2}})
+    for (const auto& [tensor, data, pipeline] : std::vector<std::array<int, 3>>{{1, 16, 4},
+                                                                                {2, 8, 4},
+                                                                                {4, 4, 4},
+                                                                                {8, 4, 2},
+                                                                                {8, 2, 4},
+                                                                                {4, 2, 8},
+                                                                                {1, 32, 2},
+                                                                                {2, 4, 8},
+                                                                                {4, 16, 1},
+                                                                                {1, 64, 1},
+                                                                                {1, 4, 16},
+                                                                                {16, 2, 2}})
       for (const std::string& placement : builder.placements)
         for (const MeshOrder order : {MeshOrder::tensor_data_pipeline, MeshOrder::tensor_pipeline_data}) {
           const int chunks = placement == "linear" ? 1 : builder.default_chunks;
@@ -149,17 +159,17 @@ TEST(Fold, RefusedWhenReplicasAreNotAlike) {
   // A slow pair of devices, another type of device.
   cluster::Cluster odd = *Hierarchy(8, 64);
   odd.overrides.push_back({.from = 5, .to = 6, .link = {}});
-  EXPECT_EQ(cost::Placement(std::make_shared<cluster::Cluster>(odd), 1, 2, 4, MeshOrder::tensor_pipeline_data)
-                .WhyNotAlike(),
-            "the link from position 1 to 2 is another in replica 1 than in replica 0");
+  EXPECT_EQ(
+      cost::Placement(std::make_shared<cluster::Cluster>(odd), 1, 2, 4, MeshOrder::tensor_pipeline_data).WhyNotAlike(),
+      "the link from position 1 to 2 is another in replica 1 than in replica 0");
   odd.overrides.clear();
   odd.devices.push_back(odd.devices[0]);
   odd.devices[1].name = "other";
   odd.device_of.assign(odd.num_devices(), 0);
   odd.device_of[6] = 1;
-  EXPECT_EQ(cost::Placement(std::make_shared<cluster::Cluster>(odd), 1, 2, 4, MeshOrder::tensor_pipeline_data)
-                .WhyNotAlike(),
-            "position 2 is a other in replica 1 and a device in replica 0");
+  EXPECT_EQ(
+      cost::Placement(std::make_shared<cluster::Cluster>(odd), 1, 2, 4, MeshOrder::tensor_pipeline_data).WhyNotAlike(),
+      "position 2 is a other in replica 1 and a device in replica 0");
 }
 
 }  // namespace

@@ -28,8 +28,8 @@ struct Case {
   schedule::Schedule schedule;
   cost::MemoryEstimate memory;
 
-  Case(const Builder& builder, const PipelineShape& shape, int data, int layers, const std::string& cut,
-       bool recompute, bool reproducible, int optimizer_states = 2) {
+  Case(const Builder& builder, const PipelineShape& shape, int data, int layers, const std::string& cut, bool recompute,
+       bool reproducible, int optimizer_states = 2) {
     model::GptConfig config;
     config.layers = layers;
     config.hidden = 16;
@@ -46,8 +46,8 @@ struct Case {
     for (const auto& unit : units) lower.unit_bytes.push_back(unit.numel * kFloat);
     for (int s = 0; s < shape.stages(); ++s) lower.stage_has_parameters.push_back(!units[s].uses.empty());
     for (int s = 0; s + 1 < shape.stages(); ++s)
-      lower.boundary_bytes.push_back(model::BoundaryBytes(spec.layers[partition.first[s + 1] - 1], 1, kLength,
-                                                          model::Precision::fp32));
+      lower.boundary_bytes.push_back(
+          model::BoundaryBytes(spec.layers[partition.first[s + 1] - 1], 1, kLength, model::Precision::fp32));
     if (recompute) lower.recompute.assign(shape.stages(), true);
     schedule = Lower(builder, lower);
     memory = cost::EstimateMemory({.spec = spec,

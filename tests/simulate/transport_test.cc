@@ -100,7 +100,9 @@ TEST(Blocking, PublishedOrderDeadlocksWithItsWaitGraph) {
   } catch (const UserError& error) {
     const std::string said = error.what();
     EXPECT_NE(said.find("does not finish: 6 of 6 actions never end"), std::string::npos) << said;
-    EXPECT_NE(said.find("rank 0: send:activation 0.1 -> 1 waits for recv:activation 0.1 <- 0 on rank 1"), std::string::npos) << said;
+    EXPECT_NE(said.find("rank 0: send:activation 0.1 -> 1 waits for recv:activation 0.1 <- 0 on rank 1"),
+              std::string::npos)
+        << said;
     EXPECT_NE(said.find("rank 1: send:activation 1.0 part 1 -> 0 waits for recv:activation 1.0 part 1 <- 1 on rank 0"),
               std::string::npos)
         << said;
@@ -167,7 +169,8 @@ TEST(Transports, VerdictsOfDisorderedLists) {
           const bool finishes = Finishes(changed, prices, transport, makespan);
           EXPECT_EQ(finishes, report.transports[static_cast<size_t>(transport)].completes)
               << name << " rank " << rank << " at " << ToString(whole.ranks[rank][i]) << " under " << Name(transport)
-              << "\n" << report.ToString();
+              << "\n"
+              << report.ToString();
           ++schedules;
           hangs += !finishes;
         }

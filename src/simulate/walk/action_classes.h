@@ -22,8 +22,8 @@ struct CellUse {
 };
 
 struct ActionClass {
-  schedule::ActionRef sample;  // the first action of the class
-  int32_t lane = 0;            // stream of the rank, numbered over all ranks
+  schedule::ActionRef sample;           // the first action of the class
+  int32_t lane = 0;                     // stream of the rank, numbered over all ranks
   uint32_t first_use = 0, end_use = 0;  // in ActionClasses::uses(): buffers that actions of different streams share
 };
 

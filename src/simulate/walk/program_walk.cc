@@ -59,14 +59,14 @@ class ProgramWalk {
   struct Channel {
     std::vector<Message> queue;
     size_t head = 0;
-    int32_t waiting = -1;  // rank that stands before it
-    Time ready = 0;        // of that rank, rendezvous only
+    int32_t waiting = -1;                                 // rank that stands before it
+    Time ready = 0;                                       // of that rank, rendezvous only
     uint32_t matched_send = kNone, matched_recv = kNone;  // classes that were compared already
   };
   struct PriceOfClass {
     Time duration = 0;
-    Time latency = 0;       // sends
-    uint32_t channel = 0;   // messages
+    Time latency = 0;      // sends
+    uint32_t channel = 0;  // messages
   };
   struct Member {
     int32_t rank = 0;
@@ -89,8 +89,7 @@ class ProgramWalk {
       if (other < 0 || other >= s_.num_ranks()) return false;
       const auto from = static_cast<uint32_t>(a.key.kind == Kind::send ? rank : other);
       const auto to = static_cast<uint32_t>(a.key.kind == Kind::send ? other : rank);
-      const auto [it, is_new] =
-          found.try_emplace(uint64_t{from} << 32 | to, static_cast<uint32_t>(channels_.size()));
+      const auto [it, is_new] = found.try_emplace(uint64_t{from} << 32 | to, static_cast<uint32_t>(channels_.size()));
       if (is_new) channels_.emplace_back();
       price_[c].channel = it->second;
     }
@@ -263,7 +262,8 @@ class ProgramWalk {
     if (refused_ || members.size() < s_.groups[action.peer_or_group].size()) return;
     Time longest = 0, start = 0;
     for (const Member& m : members) {
-      longest = std::max(longest, Duration(m.rank, classes_.of_rank(m.rank)[next_[m.rank]], s_.ranks[m.rank][next_[m.rank]]));
+      longest =
+          std::max(longest, Duration(m.rank, classes_.of_rank(m.rank)[next_[m.rank]], s_.ranks[m.rank][next_[m.rank]]));
       start = std::max(start, m.ready);
     }
     const Time end = start + longest;

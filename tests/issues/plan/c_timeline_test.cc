@@ -9,8 +9,8 @@ using simulated::Json;
 // p = 4, m = 8 and equal stages: (p - 1) / (m + p - 1) of the time is bubble, within 2 points, although messages, norms
 // and updates take their part; and the trace is a file for Chrome and Perfetto with a lane per rank.
 TEST(IssueC9, TraceAndBubbleShare) {
-  const std::vector<std::string> job = {"parallel.pipeline=4", "train.batch=8", "model.layers=64", "model.hidden=256",
-                                        "model.vocabulary=256", "parallel.stages='even'"};
+  const std::vector<std::string> job = {"parallel.pipeline=4", "train.batch=8",        "model.layers=64",
+                                        "model.hidden=256",    "model.vocabulary=256", "parallel.stages='even'"};
   EXPECT_NEAR(Json(job)["bubble_fraction"].get<double>(), 3.0 / 11, 0.02);
 
   const std::string directory = testing::TempDir() + "/simulated_c9";

@@ -20,7 +20,8 @@ using testing::TempDir;
 #define EXPECT_SAYS(text, words) EXPECT_NE((text).find(words), std::string::npos) << (text)
 
 TEST(IssueJ1, NothingToSimulateIsAnError) {
-  EXPECT_SAYS(Refusal({"parallel.schedule='" + Write("empty.sched", "") + "'"}), "empty.sched:0: there is nothing in it");
+  EXPECT_SAYS(Refusal({"parallel.schedule='" + Write("empty.sched", "") + "'"}),
+              "empty.sched:0: there is nothing in it");
   EXPECT_SAYS(Refusal({ScheduleFile("head", "")}), "head.sched:1: there is no 'rank' list in it");
   EXPECT_SAYS(Refusal({ScheduleFile("idle", "rank 0\nrank 1\n")}), "stages");
   EXPECT_SAYS(Refusal({"parallel.schedule='" + TempDir() + "/no_such.sched'"}), "no_such.sched");
@@ -95,8 +96,9 @@ TEST(IssueJ2, WhatCannotProceedIsNamed) {
   ASSERT_NE(own, std::string::npos);
   stuck.replace(own, 2, "# ");
   const std::string said = refusal(stuck);
-  EXPECT_SAYS(said, "eager transport: does not complete: rank 0 waits at 'recv:gradient 1.0 <- 1' for rank 1, which waits "
-                    "at 'recv:activation 0.0 <- 0' for rank 0");
+  EXPECT_SAYS(said,
+              "eager transport: does not complete: rank 0 waits at 'recv:gradient 1.0 <- 1' for rank 1, which waits "
+              "at 'recv:activation 0.0 <- 0' for rank 0");
 }
 
 // The engines themselves, where nobody verified before.
@@ -116,15 +118,15 @@ TEST(IssueJ2, AnEmptyQueueWithActionsLeftIsAWaitGraph) {
     }
   }
   for (auto& rank : schedule.ranks)
-    std::erase_if(rank, [](const schedule::Action& a) {
-      return a.key.kind == schedule::Kind::send && a.key.unit.stage == 0;
-    });
+    std::erase_if(
+        rank, [](const schedule::Action& a) { return a.key.kind == schedule::Kind::send && a.key.unit.stage == 0; });
   try {
     simulate::Simulate({.schedule = schedule, .costs = prices});
     ADD_FAILURE() << "a result";
   } catch (const UserError& error) {
     EXPECT_SAYS(std::string(error.what()), "does not finish: ");
-    EXPECT_SAYS(std::string(error.what()), "rank 1: recv:activation 0.0 <- 0 waits for its send, which rank 0 does not issue");
+    EXPECT_SAYS(std::string(error.what()),
+                "rank 1: recv:activation 0.0 <- 0 waits for its send, which rank 0 does not issue");
   }
 }
 
