@@ -1,5 +1,20 @@
-# bench/<name>_bench.cc -> build/<name>_bench, linked with everything and Google Benchmark. Not part of the tests: figures that
-# depend on the machine are judged there, by their own exit status.
+# bench/<name>_bench.cc -> build/<name>_bench, linked with everything. Not part of the tests: figures that depend on the
+# machine are judged there, by their own exit status. Benches of bench/plan/ need the planning half alone and are built
+# without libtorch too; the others use Google Benchmark and libtorch.
+
+file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/bench/plan/*_bench.cc)
+foreach(source ${sources})
+  get_filename_component(name ${source} NAME_WE)
+  penstock_add_executable(${name} MODULES ${PENSTOCK_MODULES} SOURCES ${source})
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src)
+  target_link_libraries(${name} PRIVATE penstock_dependencies)
+  get_property(torch TARGET ${name} PROPERTY PENSTOCK_USES_TORCH)
+  if(torch)
+    penstock_use_torch(${name})
+  endif()
+  set_property(TARGET ${name} PROPERTY EXCLUDE_FROM_ALL ON)
+  list(APPEND benches ${name})
+endforeach()
 
 find_package(benchmark QUIET)
 file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/bench/*_bench.cc)
@@ -13,7 +28,7 @@ if(benchmark_FOUND AND PENSTOCK_WITH_TORCH)
     set_property(TARGET ${name} PROPERTY EXCLUDE_FROM_ALL ON)
     list(APPEND benches ${name})
   endforeach()
-  if(benches)
-    add_custom_target(benches DEPENDS ${benches})
-  endif()
+endif()
+if(benches)
+  add_custom_target(benches DEPENDS ${benches})
 endif()

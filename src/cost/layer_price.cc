@@ -24,9 +24,10 @@ class Pricer {
       Add(op);
     }
     // What this project's own layers compute beyond the plain backward (logits again in the lean loss).
-    const double more = static_cast<double>(layer_.input_flops(q_.samples, q_.length)) / static_cast<double>(q_.tensor) -
-                        input_flops;
-    if (q_.arithmetic.own && more > 0 && !layer_.operations.empty()) out_.backward_input += Compute(more, 0, Kind(OperationKind::gemm));
+    const double more =
+        static_cast<double>(layer_.input_flops(q_.samples, q_.length)) / static_cast<double>(q_.tensor) - input_flops;
+    if (q_.arithmetic.own && more > 0 && !layer_.operations.empty())
+      out_.backward_input += Compute(more, 0, Kind(OperationKind::gemm));
     return out_;
   }
 
@@ -38,9 +39,7 @@ class Pricer {
     if (op.split == TensorSplit::split || q_.sequence_parallel) return 1.0 / static_cast<double>(q_.tensor);
     return 1;
   }
-  double Flops(const Operation& op) const {
-    return static_cast<double>(op.flops(q_.samples, q_.length)) * Share(op);
-  }
+  double Flops(const Operation& op) const { return static_cast<double>(op.flops(q_.samples, q_.length)) * Share(op); }
   double Moved(const Operation& op) const {
     return static_cast<double>(op.moved(q_.samples, q_.length)) * Share(op) * q_.arithmetic.activation_bytes;
   }
@@ -86,8 +85,7 @@ class Pricer {
       }
       case OperationKind::tensor_reduce: {
         if (q_.tensor == 1) return;
-        const double bytes =
-            static_cast<double>(op.moved(q_.samples, q_.length)) * q_.arithmetic.activation_bytes;
+        const double bytes = static_cast<double>(op.moved(q_.samples, q_.length)) * q_.arithmetic.activation_bytes;
         const Price forward = AllReduce(q_.tensor_link, bytes);
         const Price backward = op.backward_moved > 0 ? AllReduce(q_.tensor_link, op.backward_moved * bytes) : Price{};
         out_.forward += forward;

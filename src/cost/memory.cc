@@ -212,7 +212,8 @@ class Replay {
       if (held) Live(BufferClass::parameter) += WeightBytes(q_.units[u].numel);
       if (held) Live(BufferClass::optimizer_state) += StateBytes(q_.units[u].numel);
       if (held || rank == 0)
-        for (const int p : q_.units[u].parameters) largest = std::max(largest, WeightBytes(q_.spec.parameters[p].numel()));
+        for (const int p : q_.units[u].parameters)
+          largest = std::max(largest, WeightBytes(q_.spec.parameters[p].numel()));
     }
     result_.persistent = Sum(live_);
     if (q_.checkpoints) result_.load_copy = largest;
@@ -285,7 +286,7 @@ class Replay {
       const LayerSizes& layer = stage.layers[l];
       const int64_t own = weight_half ? layer.deferred : input_half ? layer.leaves - layer.deferred : layer.leaves;
       // An input half also holds what it defers: gradients of outputs, before the tensors they replace go.
-      const int64_t workspace = weight_half ? layer.weight_workspace
+      const int64_t workspace = weight_half               ? layer.weight_workspace
                                 : input_half && !q_.stack ? layer.workspace + 4 * HiddenBytes()
                                                           : layer.workspace;
       const int64_t kept = weight_half ? layer.stash : layer.saved;

@@ -59,7 +59,8 @@ struct MemoryRequest {
   bool reproducible = false;  // partial sums by the canonical tree
   bool checkpoints = false;   // states are read or written: a copy per tensor
   bool final_state = false;   // rank 0 collects parameters and optimizer state at the end
-  // On another stack than this project's runtime, and what it keeps there; else `precision` says what the runtime keeps.
+  // On another stack than this project's runtime, and what it keeps there; else `precision` says what the runtime
+  // keeps.
   std::optional<StackMemory> stack{};
   // Kept for every action, for memory over time.
   bool trace = false;
@@ -80,8 +81,8 @@ struct RankMemory {
     int64_t peak = 0;
   };
   std::vector<Moment> trace;
-  BytesByClass before{};         // alive before the first action
-  int64_t cached = 0;            // blocks kept and rounded up by the allocator, beside the peak
+  BytesByClass before{};  // alive before the first action
+  int64_t cached = 0;     // blocks kept and rounded up by the allocator, beside the peak
 
   // The largest of step, loading and end: what the counting allocator should see at most.
   int64_t peak() const;

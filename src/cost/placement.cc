@@ -42,8 +42,8 @@ std::string Placement::WhyNotAlike() const {
     for (int64_t position = 0; position < pipeline_; ++position) {
       const int64_t rank = replica * pipeline_ + position;
       if (!cluster_->device_of.empty() && &DeviceTypeOf(rank) != &DeviceTypeOf(position))
-        return fmt::format("position {} is a {} in replica {} and a {} in replica 0", position,
-                           DeviceTypeOf(rank).name, replica, DeviceTypeOf(position).name);
+        return fmt::format("position {} is a {} in replica {} and a {} in replica 0", position, DeviceTypeOf(rank).name,
+                           replica, DeviceTypeOf(position).name);
       const int64_t next = (position + 1) % pipeline_;
       for (const auto& [a, b] : {std::pair{position, next}, std::pair{next, position}}) {
         const int64_t from = DeviceOf(replica * pipeline_ + a), to = DeviceOf(replica * pipeline_ + b);

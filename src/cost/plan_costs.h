@@ -36,9 +36,9 @@ struct CostRequest {
   int64_t samples = 1;  // of a micro-batch
   int64_t length = 1;   // tokens of a sample
   bool sequence_parallel = false;
-  bool selective = false;     // selective recomputation, in every stage
-  int optimizer_states = 0;   // values per parameter that the optimizer keeps
-  std::string optimizer;      // name, in subjects of the profile
+  bool selective = false;                      // selective recomputation, in every stage
+  int optimizer_states = 0;                    // values per parameter that the optimizer keeps
+  std::string optimizer;                       // name, in subjects of the profile
   const schedule::Profile* profile = nullptr;  // may be null
 };
 
@@ -52,6 +52,7 @@ class PlanCosts final : public schedule::ActionCosts<double> {
   double Duration(const schedule::Schedule& schedule, int rank, const schedule::Action& action) const override;
   double Latency(const schedule::Schedule& schedule, int from, int to, const schedule::Action& send) const override;
   bool Extrapolated(const schedule::Schedule& schedule, int rank, const schedule::Action& action) const override;
+  bool depends_on_micro_batch() const override { return false; }  // every micro-batch is counted full
 
   Price PriceOf(int rank, const schedule::Action& action) const;
   // Seconds of a step beside its actions (profile subject "step").
@@ -86,11 +87,11 @@ class PlanCosts final : public schedule::ActionCosts<double> {
 
   const CostRequest request_;
   std::vector<const cluster::Device*> device_types_;
-  std::vector<int> type_of_;                      // [rank]
-  std::vector<std::vector<StagePrices>> stages_;  // [device type][stage]
-  std::vector<GroupLink> groups_;                 // [group]
+  std::vector<int> type_of_;                            // [rank]
+  std::vector<std::vector<StagePrices>> stages_;        // [device type][stage]
+  std::vector<GroupLink> groups_;                       // [group]
   std::array<Price, schedule::kKindCount> overhead_{};  // of an action, by kind; measured
-  std::vector<std::vector<Price>> sends_;         // [level of the cluster][edge]
+  std::vector<std::vector<Price>> sends_;               // [level of the cluster][edge]
   double step_overhead_ = 0;
   int measured_ = 0, computed_ = 0;
 };

@@ -15,7 +15,7 @@ namespace penstock::model {
 struct ModelConfig {
   std::string family = "gpt2";
   std::string reference{};  // a model of the catalogue (model/catalogue.h) instead; planned and simulated only
-  GptConfig gpt{};  // of families gpt2 and llama; gpt.family is overridden by `family`
+  GptConfig gpt{};          // of families gpt2 and llama; gpt.family is overridden by `family`
 };
 
 struct ModelFamily {

@@ -129,7 +129,8 @@ StepResult Executor::RunStep(const schedule::Schedule& s, const StepBinding& bin
   const int rank = communicator_.rank();
   StepResult result;
   std::vector<std::optional<bool>> predicates;
-  ExecutionContext context{job_, communicator_, state_, s, binding, buffers_, prepared.groups, result, predicates, clock_, {}};
+  ExecutionContext context{job_,   communicator_, state_, s, binding, buffers_, prepared.groups,
+                           result, predicates,    clock_, {}};
   const auto& list = s.ranks[rank];
   const Clock::time_point step_start = seams_.time->Now();
   std::unordered_map<schedule::BufferId, size_t> open_receives;  // their events end when somebody waited

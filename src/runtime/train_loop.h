@@ -65,9 +65,9 @@ struct TrainOutcome {
   StepReport last;
   schedule::Timeline timeline;
   std::vector<std::vector<LayerSample>> layer_samples;  // [rank], of the steps whose events are kept
-  std::vector<memory::Usage> usage;            // [rank], peaks over the whole run
-  std::vector<comm::TrafficCounters> traffic;  // [rank]
-  checkpoint::NamedTensors parameters;         // the final ones, when `keep_state`
+  std::vector<memory::Usage> usage;                     // [rank], peaks over the whole run
+  std::vector<comm::TrafficCounters> traffic;           // [rank]
+  checkpoint::NamedTensors parameters;                  // the final ones, when `keep_state`
   checkpoint::NamedTensors optimizer;
 };
 

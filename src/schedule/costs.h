@@ -22,6 +22,8 @@ class ActionCosts {
   virtual bool Extrapolated(const Schedule& /*schedule*/, int /*rank*/, const Action& /*action*/) const {
     return false;
   }
+  // Can prices of actions differ that are equal in all but their micro-batch? If not they are asked for once.
+  virtual bool depends_on_micro_batch() const { return true; }
 };
 
 class UniformActionCosts final : public ActionCosts<Rational> {
@@ -29,6 +31,7 @@ class UniformActionCosts final : public ActionCosts<Rational> {
   explicit UniformActionCosts(UniformCosts costs) : costs_(costs) {}
   Rational Duration(const Schedule& schedule, int rank, const Action& action) const override;
   Rational Latency(const Schedule& schedule, int from, int to, const Action& send) const override;
+  bool depends_on_micro_batch() const override { return false; }
 
  private:
   UniformCosts costs_;
@@ -44,6 +47,7 @@ class UniformSeconds final : public ActionCosts<double> {
   double Latency(const Schedule& schedule, int from, int to, const Action& send) const override {
     return costs_.Latency(schedule, from, to, send).ToDouble();
   }
+  bool depends_on_micro_batch() const override { return false; }
 
  private:
   UniformActionCosts costs_;

@@ -47,7 +47,9 @@ void WriteReportFiles(const std::string& directory, const std::string& title) {
     const auto plan = nlohmann::json::parse(ReadFile(plan_file), nullptr, /*allow_exceptions=*/false);
     if (plan.is_object()) {
       // What an older or foreign file lacks is left out of the page.
-      const auto list = [&](const char* key) { return plan.contains(key) && plan[key].is_array() ? plan[key] : nlohmann::json::array(); };
+      const auto list = [&](const char* key) {
+        return plan.contains(key) && plan[key].is_array() ? plan[key] : nlohmann::json::array();
+      };
       for (const auto& limit : list("memory_limit_bytes"))
         if (limit.is_number_integer()) input.memory_limits.push_back(limit.get<int64_t>());
       for (const auto& fact : list("facts"))

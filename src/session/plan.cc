@@ -52,11 +52,13 @@ std::vector<bool> RecomputeOf(const LoadedSettings& loaded, int stages, const Pl
     int stage = -1;
     const auto [rest, error] = std::from_chars(word.data(), word.data() + word.size(), stage);
     if (error != std::errc() || rest != word.data() + word.size() || word.empty())
-      loaded.config.Fail("parallel.recompute", fmt::format("'{}' is no stage; use none, full, selective, or stages such "
-                                                           "as '0,2'", word));
+      loaded.config.Fail("parallel.recompute",
+                         fmt::format("'{}' is no stage; use none, full, selective, or stages such "
+                                     "as '0,2'",
+                                     word));
     if (stage < 0 || stage >= stages)
-      loaded.config.Fail("parallel.recompute", fmt::format("there is no stage {}; the plan has stages 0 to {}", stage,
-                                                           stages - 1));
+      loaded.config.Fail("parallel.recompute",
+                         fmt::format("there is no stage {}; the plan has stages 0 to {}", stage, stages - 1));
     flags[stage] = true;
   }
   return flags;
@@ -109,7 +111,8 @@ void RefuseToRun(const LoadedSettings& loaded) {
   if (!s.model.reference.empty())
     loaded.config.Fail("model.reference", "published models are only simulated; to train, give model.family and sizes");
   if (s.parallel.tensor > 1)
-    loaded.config.Fail("parallel.tensor", "tensor parallelism is only simulated; use 1 and more pipeline or data ranks");
+    loaded.config.Fail("parallel.tensor",
+                       "tensor parallelism is only simulated; use 1 and more pipeline or data ranks");
 }
 
 // What the executor does not do, and what a hand-written schedule could ask for all the same.
@@ -199,13 +202,13 @@ Plan MakePlan(const LoadedSettings& loaded, bool own_dataset, const PlanTarget& 
                              .final_state = s.train.sample_tokens > 0,
                              .trace = target.trace_memory};
   if (target.arithmetic) {
-    memory.stack = cost::StackMemory{
-        .arithmetic = *target.arithmetic,
-        .layout = {.tensor = s.parallel.tensor,
-                   .sequence_parallel = s.parallel.sequence_parallel,
-                   .recompute = s.parallel.recompute == "selective" ? model::Recompute::selective
-                                                                    : model::Recompute::none,
-                   .element_bytes = target.arithmetic->activation_bytes}};
+    memory.stack =
+        cost::StackMemory{.arithmetic = *target.arithmetic,
+                          .layout = {.tensor = s.parallel.tensor,
+                                     .sequence_parallel = s.parallel.sequence_parallel,
+                                     .recompute = s.parallel.recompute == "selective" ? model::Recompute::selective
+                                                                                      : model::Recompute::none,
+                                     .element_bytes = target.arithmetic->activation_bytes}};
     memory.checkpoints = memory.final_state = false;
   }
   plan.memory = cost::EstimateMemory(memory);

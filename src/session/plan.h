@@ -28,15 +28,15 @@ struct Plan {
   schedule::VerifyReport verdict;
   cost::MemoryEstimate memory;
   int64_t samples = 1, length = 1;  // of the largest micro-batch, of a sample
-  std::string explanation;  // partition and batch arithmetic, a few lines, printed once
+  std::string explanation;          // partition and batch arithmetic, a few lines, printed once
 };
 
 // What a plan is made for.
 struct PlanTarget {
-  bool runs = true;  // thread ranks of this machine; else only simulated, and may ask for more
-  bool fold = false;                          // one replica stands for all
+  bool runs = true;   // thread ranks of this machine; else only simulated, and may ask for more
+  bool fold = false;  // one replica stands for all
   std::optional<cost::Arithmetic> arithmetic{};  // of another stack; none: this project's runtime
-  bool trace_memory = false;                  // RankMemory::trace
+  bool trace_memory = false;                     // RankMemory::trace
 };
 
 // UserError naming the key and what would work when there is no such plan. The verdict may hold faults: the caller

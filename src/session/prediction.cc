@@ -66,8 +66,11 @@ std::shared_ptr<const cluster::Cluster> ClusterOf(const LoadedSettings& loaded) 
   if (!loaded.config.IsSet("cluster.name")) return ThisMachine();
   cluster::Cluster cluster = cluster::ReadCluster(s.cluster.name);
   const int64_t wanted = s.parallel.tensor * s.parallel.data * s.parallel.pipeline;
-  if (wanted > cluster.num_devices() && cluster.device_of.empty() && cluster.devices.size() == 1)
+  if (wanted > cluster.num_devices() && cluster.device_of.empty() && cluster.devices.size() == 1) {
+    const int64_t in_file = cluster.num_devices();
     cluster = cluster::Resized(cluster, wanted);
+    cluster.summary += fmt::format("; enlarged from {} to {} devices", in_file, cluster.num_devices());
+  }
   return std::make_shared<const cluster::Cluster>(std::move(cluster));
 }
 
@@ -90,36 +93,33 @@ Prediction Predict(const LoadedSettings& loaded, const Plan& plan, std::shared_p
   Prediction p;
   p.cluster = cluster;
   p.placement = PlacementOf(loaded, cluster);
-  p.profile = std::make_shared<const schedule::Profile>(
-      s.cluster.profile.empty() ? schedule::Profile{} : LoadProfiles(s.cluster.profile));
+  p.profile = std::make_shared<const schedule::Profile>(s.cluster.profile.empty() ? schedule::Profile{}
+                                                                                  : LoadProfiles(s.cluster.profile));
   const auto stack = ArithmeticOf(loaded, *cluster);
-  const cost::Arithmetic arithmetic =
-      stack ? *stack : cost::OwnArithmetic(model::ParsePrecision(s.numerics.precision));
+  const cost::Arithmetic arithmetic = stack ? *stack : cost::OwnArithmetic(model::ParsePrecision(s.numerics.precision));
   p.costs = std::make_shared<const cost::PlanCosts>(
       cost::CostRequest{.spec = plan.spec,
-                               .partition = plan.partition,
-                               .units = plan.units,
-                               .schedule = plan.schedule,
-                               .placement = *p.placement,
-                               .arithmetic = arithmetic,
-                               .samples = plan.samples,
-                               .length = plan.length,
-                               .sequence_parallel = s.parallel.sequence_parallel,
-                               .selective = s.parallel.recompute == "selective",
-                               .optimizer_states = optim::StatesPerParameter(s.optimizer),
-                               .optimizer = s.optimizer.name,
-                               .profile = p.profile.get()});
+                        .partition = plan.partition,
+                        .units = plan.units,
+                        .schedule = plan.schedule,
+                        .placement = *p.placement,
+                        .arithmetic = arithmetic,
+                        .samples = plan.samples,
+                        .length = plan.length,
+                        .sequence_parallel = s.parallel.sequence_parallel,
+                        .selective = s.parallel.recompute == "selective",
+                        .optimizer_states = optim::StatesPerParameter(s.optimizer),
+                        .optimizer = s.optimizer.name,
+                        .profile = p.profile.get()});
   const cost::PlanCosts& costs = *p.costs;
-  const simulate::ClusterResources resources(plan.schedule, *p.placement,
-                                             static_cast<int>(s.runtime.intra_op_threads));
-  p.simulation = simulate::Simulate({.schedule = plan.schedule,
-                                     .costs = costs,
-                                     .transport = TransportOf(s),
-                                     .resources = s.cluster.contention ? &resources : nullptr,
-                                     .memory = plan.memory.ranks.empty() || plan.memory.ranks[0].trace.empty()
-                                                   ? nullptr
-                                                   : &plan.memory,
-                                     .title = "predicted"});
+  const simulate::ClusterResources resources(plan.schedule, *p.placement, static_cast<int>(s.runtime.intra_op_threads));
+  p.simulation = simulate::Simulate(
+      {.schedule = plan.schedule,
+       .costs = costs,
+       .transport = TransportOf(s),
+       .resources = s.cluster.contention ? &resources : nullptr,
+       .memory = plan.memory.ranks.empty() || plan.memory.ranks[0].trace.empty() ? nullptr : &plan.memory,
+       .title = "predicted"});
   p.step_seconds = p.simulation.makespan + costs.step_overhead();
   p.copies = plan.schedule.copies;
   p.devices = p.placement->num_devices();
@@ -135,26 +135,26 @@ Prediction Predict(const LoadedSettings& loaded, const Plan& plan, std::shared_p
   }
   p.calibrated = cluster->calibrated || (costs.measured_prices() > 0 && costs.computed_prices() == 0);
 
-  p.facts = {{"schedule", fmt::format("{}, {} stages, {} micro-batches", plan.schedule.name,
-                                      plan.schedule.num_stages(), plan.schedule.num_micro_batches() * p.copies)},
-             {"ranks", fmt::format("{} tensor x {} data x {} pipeline = {} devices{}", s.parallel.tensor,
-                                   s.parallel.data, s.parallel.pipeline, p.devices,
-                                   p.copies > 1 ? fmt::format("; {} replicas are alike and simulated once", p.copies)
-                                                : std::string())},
-             {"simulated", fmt::format("{} actions, {} messages, {}", p.simulation.actions, p.simulation.messages,
-                                       FormatBytes(p.simulation.message_bytes))},
-             {"cluster", fmt::format("{} ({})", cluster->name, cluster->summary)},
-             {"arithmetic", stack ? fmt::format("{}: {}-byte weights and activations, {}-byte gradients",
-                                                arithmetic.precision, arithmetic.weight_bytes,
-                                                arithmetic.gradient_bytes)
-                                  : fmt::format("{}, as the runtime of this project", arithmetic.precision)},
-             {"prices", fmt::format("{} of layers measured, {} computed from the device{}", costs.measured_prices(),
-                                    costs.computed_prices(),
-                                    p.profile->machine.empty() ? "" : "; measured on " + p.profile->machine)}};
+  p.facts = {
+      {"schedule", fmt::format("{}, {} stages, {} micro-batches", plan.schedule.name, plan.schedule.num_stages(),
+                               plan.schedule.num_micro_batches() * p.copies)},
+      {"ranks",
+       fmt::format("{} tensor x {} data x {} pipeline = {} devices{}", s.parallel.tensor, s.parallel.data,
+                   s.parallel.pipeline, p.devices,
+                   p.copies > 1 ? fmt::format("; {} replicas are alike and simulated once", p.copies) : std::string())},
+      {"simulated", fmt::format("{} actions, {} messages, {}", p.simulation.actions, p.simulation.messages,
+                                FormatBytes(p.simulation.message_bytes))},
+      {"cluster", fmt::format("{} ({})", cluster->name, cluster->summary)},
+      {"arithmetic", stack ? fmt::format("{}: {}-byte weights and activations, {}-byte gradients", arithmetic.precision,
+                                         arithmetic.weight_bytes, arithmetic.gradient_bytes)
+                           : fmt::format("{}, as the runtime of this project", arithmetic.precision)},
+      {"prices",
+       fmt::format("{} of layers measured, {} computed from the device{}", costs.measured_prices(),
+                   costs.computed_prices(), p.profile->machine.empty() ? "" : "; measured on " + p.profile->machine)}};
   if (cluster->devices[0].cores > 0)
-    p.facts.emplace_back("memory", fmt::format("{} for all ranks and the process, of the machine's {}",
-                                               FormatBytes(plan.memory.machine()),
-                                               FormatBytes(cluster->devices[0].memory_bytes)));
+    p.facts.emplace_back(
+        "memory", fmt::format("{} for all ranks and the process, of the machine's {}",
+                              FormatBytes(plan.memory.machine()), FormatBytes(cluster->devices[0].memory_bytes)));
   if (!p.calibrated)
     p.warnings.push_back(fmt::format(
         "uncalibrated: times come from {} of '{}', not from measurements; take the step for {} to {}",
@@ -202,9 +202,12 @@ Simulated SimulatePlan(const LoadedSettings& loaded) {
       result.plan = make();
     }
   }
-  result.prediction = Predict(loaded, *result.plan, cluster);
-  if (!why_not.empty() && s.parallel.data > 8)
-    result.prediction.facts.emplace_back("not folded", why_not);
+  const Plan& plan = *result.plan;
+  if (!plan.verdict.ok())
+    throw UnsoundSchedule("the schedule '{}' is not sound, so its times mean nothing:\n{}", plan.schedule.name,
+                          plan.verdict.ToString());
+  result.prediction = Predict(loaded, plan, cluster);
+  if (!why_not.empty() && s.parallel.data > 8) result.prediction.facts.emplace_back("not folded", why_not);
   return result;
 }
 

@@ -24,16 +24,16 @@ struct Prediction {
   std::shared_ptr<const cost::Placement> placement;
   std::shared_ptr<const cost::PlanCosts> costs;  // refers to the plan
   simulate::Simulation simulation;
-  double step_seconds = 0;                   // makespan, and what a step takes beside its actions
-  std::vector<int64_t> memory_bytes;         // [rank] predicted peak
-  std::vector<int64_t> memory_limits;        // [rank] of its device; 0: not known
-  double tokens_per_second = 0;              // of all replicas
-  double model_flops = 0;                    // of a step: forward and backward without recomputation, all replicas
-  double peak_flops = 0;                     // per second, of all devices together
-  double price_per_step = 0;                 // 0: the cluster has no prices
+  double step_seconds = 0;             // makespan, and what a step takes beside its actions
+  std::vector<int64_t> memory_bytes;   // [rank] predicted peak
+  std::vector<int64_t> memory_limits;  // [rank] of its device; 0: not known
+  double tokens_per_second = 0;        // of all replicas
+  double model_flops = 0;              // of a step: forward and backward without recomputation, all replicas
+  double peak_flops = 0;               // per second, of all devices together
+  double price_per_step = 0;           // 0: the cluster has no prices
   int64_t devices = 0;
   int64_t copies = 1;
-  bool calibrated = false;                   // everything was measured on the machine itself
+  bool calibrated = false;  // everything was measured on the machine itself
   std::vector<std::pair<std::string, std::string>> facts;
   std::vector<std::string> warnings;
 
@@ -49,10 +49,10 @@ std::shared_ptr<const cluster::Cluster> ThisMachine();
 
 // Of a plan that was made for the target of the same settings. `plan` must outlive Prediction::costs; all else is a
 // copy.
-Prediction Predict(const LoadedSettings& settings, const Plan& plan,
-                   std::shared_ptr<const cluster::Cluster> cluster);
+Prediction Predict(const LoadedSettings& settings, const Plan& plan, std::shared_ptr<const cluster::Cluster> cluster);
 
-// Plan and prediction for `simulate`: folds replicas where that changes nothing.
+// Plan and prediction for `simulate`: folds replicas where that changes nothing. UnsoundSchedule with the verifier's
+// words when the schedule has faults.
 struct Simulated {
   std::unique_ptr<const Plan> plan;  // stays where it is: the prediction's costs refer to it
   Prediction prediction;

@@ -36,10 +36,10 @@ std::string ToText(const Prediction& p, const report::Breakdown& times) {
   std::string text;
   for (const auto& [key, value] : p.facts) text += fmt::format("{:<10} {}\n", key, value);
   for (const std::string& warning : p.warnings) text += "note: " + warning + "\n";
-  text += fmt::format("step       {}, bubble {:.1f} %, {} tokens/s, {:.1f} TFLOP/s per device ({:.1f} % of peak)\n",
-                      FormatSeconds(p.step_seconds), 100 * p.simulation.bubble_fraction,
-                      FormatCount(p.tokens_per_second),
-                      p.model_flops / p.step_seconds / static_cast<double>(p.devices) / 1e12, 100 * p.utilisation());
+  text +=
+      fmt::format("step       {}, bubble {:.1f} %, {} tokens/s, {:.1f} TFLOP/s per device ({:.1f} % of peak)\n",
+                  FormatSeconds(p.step_seconds), 100 * p.simulation.bubble_fraction, FormatCount(p.tokens_per_second),
+                  p.model_flops / p.step_seconds / static_cast<double>(p.devices) / 1e12, 100 * p.utilisation());
   if (p.price_per_step > 0)
     text += fmt::format("price      {:.4g} {} per step\n", p.price_per_step, p.cluster->devices[0].price_currency);
   text += fmt::format("{:>6} {:>8} {:>8} {:>8} {:>12} {:>12}\n", "rank", "busy", "wait", "other", "memory", "limit");
@@ -48,7 +48,8 @@ std::string ToText(const Prediction& p, const report::Breakdown& times) {
                         Share(times.ranks[r].busy, times.makespan), Share(times.ranks[r].wait, times.makespan),
                         Share(times.ranks[r].other, times.makespan), FormatBytes(p.memory_bytes[r]),
                         p.memory_limits[r] > 0 ? FormatBytes(p.memory_limits[r]) : "-");
-  if (times.ranks.size() > kMaxRankRows) text += fmt::format("       {} of {} ranks\n", kMaxRankRows, times.ranks.size());
+  if (times.ranks.size() > kMaxRankRows)
+    text += fmt::format("       {} of {} ranks\n", kMaxRankRows, times.ranks.size());
   text += fmt::format("{:<22} {:>10} {:>12} {:>12}\n", "action", "count", "seconds", "bytes");
   for (size_t k = 0; k < std::min(kMaxKindRows, times.kinds.size()); ++k)
     text += fmt::format("{:<22} {:>10} {:>12} {:>12}\n", times.kinds[k].name, times.kinds[k].count,
@@ -96,9 +97,6 @@ int RunSimulate(const SimulateOptions& options, std::ostream& out) {
     throw UserError("--out: '{}' exists already and is not overwritten; choose another path or remove it", options.out);
   Simulated simulated = SimulatePlan(settings);
   const Plan& plan = *simulated.plan;
-  if (!plan.verdict.ok())
-    throw UserError("the schedule '{}' is not sound, so its times mean nothing:\n{}", plan.schedule.name,
-                    plan.verdict.ToString());
   const report::Breakdown times = report::Analyse(simulated.prediction.simulation.timeline);
   if (!options.out.empty()) WritePrediction(options.out, settings, plan, simulated.prediction);
   if (options.json) {

@@ -1,8 +1,8 @@
 // src/session/simulate_command.h
 //
-// `penstock simulate CONFIG`: time and memory of a plan on a cluster, from the same schedule that `train` runs. Needs no
-// libtorch. With a directory everything is kept there as a run keeps it: schedule, predicted timeline, trace, drawing,
-// report.html.
+// `penstock simulate CONFIG`: time and memory of a plan on a cluster, from the same schedule that `train` runs. Needs
+// no libtorch. With a directory everything is kept there as a run keeps it: schedule, predicted timeline, trace,
+// drawing, report.html.
 #pragma once
 
 #include <iosfwd>

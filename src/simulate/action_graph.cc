@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
+#include <unordered_map>
 #include <utility>
 
 #include "base/error.h"
@@ -21,6 +21,7 @@ using schedule::Transport;
 namespace {
 
 constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
+constexpr size_t kMaxMissingNamed = 4;
 
 bool IsMessage(const Action& a) { return a.key.kind == Kind::send || a.key.kind == Kind::recv; }
 
@@ -40,7 +41,11 @@ ActionGraph::ActionGraph(const Schedule& schedule, Transport transport) : schedu
                     std::numeric_limits<int32_t>::max());
   num_actions_ = static_cast<uint32_t>(total);
   first_of_rank_.push_back(0);
-  for (const auto& list : schedule.ranks) first_of_rank_.push_back(first_of_rank_.back() + list.size());
+  rank_of_.reserve(num_actions_);
+  for (int rank = 0; rank < schedule.num_ranks(); ++rank) {
+    rank_of_.insert(rank_of_.end(), schedule.ranks[rank].size(), rank);
+    first_of_rank_.push_back(static_cast<uint32_t>(rank_of_.size()));
+  }
 
   bool messages = false, only_compute = true;
   for (const auto& list : schedule.ranks) {
@@ -60,16 +65,17 @@ ActionGraph::ActionGraph(const Schedule& schedule, Transport transport) : schedu
 }
 
 ActionRef ActionGraph::action_of(uint32_t node) const {
-  const auto it = std::upper_bound(first_of_rank_.begin(), first_of_rank_.end(), node) - 1;
-  return {static_cast<int32_t>(it - first_of_rank_.begin()), static_cast<int32_t>(node - *it)};
+  const int32_t rank = rank_of_[node];
+  return {rank, static_cast<int32_t>(node - first_of_rank_[rank])};
 }
 
 // Sends and receives of every channel; k-th collective of a group on all its members. Meeting points come before edges:
 // what follows a member follows its meeting point.
 void ActionGraph::FindMeetings() {
-  std::map<std::pair<int, int>, size_t> channel_of;
+  std::unordered_map<uint64_t, size_t> channel_of;
   const auto channel = [&](int from, int to) -> Channel& {
-    const auto [it, is_new] = channel_of.try_emplace({from, to}, channels_.size());
+    const uint64_t pair = uint64_t{static_cast<uint32_t>(from)} << 32 | static_cast<uint32_t>(to);
+    const auto [it, is_new] = channel_of.try_emplace(pair, channels_.size());
     if (is_new) channels_.push_back({.from = from, .to = to, .sends = {}, .recvs = {}});
     return channels_[it->second];
   };
@@ -146,7 +152,8 @@ void ActionGraph::AddStreams() {
     for (int i = 0; i < static_cast<int>(list.size()); ++i) {
       const uint32_t node = node_of({rank, i});
       Stream stream = transport_ == Transport::eager ? Stream::compute : list[i].stream;
-      int32_t instance = stream >= Stream::send_channel ? list[i].peer_or_group : -1;  // compute, host, copies: one each
+      int32_t instance =
+          stream >= Stream::send_channel ? list[i].peer_or_group : -1;  // compute, host, copies: one each
       if (transport_ == Transport::blocking && stream >= Stream::send_channel) {
         stream = Stream::send_channel;
         instance = -1;
@@ -175,8 +182,8 @@ void ActionGraph::AddMessages() {
       if (transport_ != Transport::blocking) Connect(c.sends[k], c.recvs[k], /*crosses=*/true);
     }
     if (c.sends.size() > pairs)
-      throw UserError("rank {}: {} has no receive on rank {}", c.from, ToString(schedule_.at(action_of(c.sends[pairs]))),
-                      c.to);
+      throw UserError("rank {}: {} has no receive on rank {}", c.from,
+                      ToString(schedule_.at(action_of(c.sends[pairs]))), c.to);
     for (size_t k = pairs; k < c.recvs.size(); ++k)
       missing_.push_back({c.recvs[k], fmt::format("its send, which rank {} does not issue", c.from)});
   }
@@ -262,7 +269,16 @@ void ActionGraph::Finish() {
   for (const Link& link : links_) edges_[next[link.from]++] = {link.to, link.crosses};
 }
 
+std::vector<bool> ActionGraph::Ended(const std::vector<bool>& done) const {
+  std::vector<bool> ended = done;
+  for (size_t m = 0; m < members_.size(); ++m)
+    if (!done[num_actions_ + m])
+      for (const uint32_t node : members_[m]) ended[node] = false;
+  return ended;
+}
+
 std::string ActionGraph::DescribeBlocked(const std::vector<bool>& done, size_t limit) const {
+  const std::vector<bool> ended = Ended(done);
   const auto name = [&](uint32_t node) {
     const ActionRef ref = action_of(is_meeting(node) ? members(node).front() : node);
     return fmt::format("{} on rank {}", ToString(schedule_.at(ref)), ref.rank);
@@ -272,12 +288,12 @@ std::string ActionGraph::DescribeBlocked(const std::vector<bool>& done, size_t l
   size_t named = 0, blocked = 0;
   for (int rank = 0; rank < schedule_.num_ranks(); ++rank) {
     const auto begin = first_of_rank_[rank], end = first_of_rank_[rank + 1];
-    const auto head = std::find(done.begin() + begin, done.begin() + end, false);
-    if (head == done.begin() + end) continue;
+    const auto head = std::find(ended.begin() + begin, ended.begin() + end, false);
+    if (head == ended.begin() + end) continue;
     ++blocked;
     if (named == limit) continue;
     ++named;
-    const uint32_t node = static_cast<uint32_t>(head - done.begin());
+    const uint32_t node = static_cast<uint32_t>(head - ended.begin());
     text += fmt::format("\n  rank {}: {} waits for", rank, ToString(schedule_.at(action_of(node))));
     bool first = true;
     for (const Missing& m : missing_)
@@ -285,7 +301,14 @@ std::string ActionGraph::DescribeBlocked(const std::vector<bool>& done, size_t l
     for (const Link& link : links_)
       if (link.to == node && !done[link.from])
         text += fmt::format("{}{}", std::exchange(first, false) ? " " : ", ", name(link.from));
-    if (first) text += " those it meets";
+    if (done[node] && meets(node)) {  // it stands there; others do not
+      size_t missing = 0;
+      for (const uint32_t other : members(finish(node))) {
+        if (done[other] || ++missing > kMaxMissingNamed) continue;
+        text += fmt::format("{}{}", std::exchange(first, false) ? " " : ", ", name(other));
+      }
+      if (missing > kMaxMissingNamed) text += fmt::format(" and {} more", missing - kMaxMissingNamed);
+    }
   }
   if (blocked > named) text += fmt::format("\n  and {} more ranks", blocked - named);
   return text;

@@ -45,6 +45,8 @@ class ActionGraph {
   // Edges into each node. Dependencies that nothing in the schedule fulfils count and never arrive.
   std::vector<uint32_t> in_degrees() const { return in_degrees_; }
 
+  // Of [node], whether it was reached (what a member of a meeting waits for being over): whether it is over.
+  std::vector<bool> Ended(const std::vector<bool>& done) const;
   // The blocked actions at the head of each rank and what each waits for, one a line, at most `limit`.
   std::string DescribeBlocked(const std::vector<bool>& done, size_t limit) const;
 
@@ -81,6 +83,7 @@ class ActionGraph {
   std::vector<Channel> channels_;
   uint32_t num_actions_ = 0;
   std::vector<uint32_t> first_of_rank_;  // [rank], and the total
+  std::vector<int32_t> rank_of_;         // [action]
   std::vector<std::vector<uint32_t>> members_;
   std::vector<uint32_t> finish_;  // [action]; empty: without collectives
   std::vector<Link> links_;

@@ -14,6 +14,13 @@ ClusterResources::ClusterResources(const Schedule& schedule, const cost::Placeme
     : placement_(placement), threads_(threads), cores_of_(schedule.num_ranks(), -1) {
   AddCores(schedule);
   AddUplinks(schedule);
+  for (const auto& group : schedule.groups) {
+    int level = -1;
+    for (const int32_t other : group)
+      level = std::max(level,
+                       placement.cluster().LevelBetween(placement.DeviceOf(group.front()), placement.DeviceOf(other)));
+    level_of_group_.push_back(level);
+  }
 }
 
 void ClusterResources::AddCores(const Schedule& schedule) {
@@ -26,8 +33,8 @@ void ClusterResources::AddCores(const Schedule& schedule) {
     const int cores = placement_.DeviceTypeOf(ranks.front()).cores;
     if (static_cast<int64_t>(ranks.size()) * threads_ <= cores) continue;
     for (const int rank : ranks) cores_of_[rank] = static_cast<int32_t>(resources_.size());
-    resources_.push_back({.name = fmt::format("{} cores of machine {}", cores, index),
-                          .capacity = static_cast<double>(cores)});
+    resources_.push_back(
+        {.name = fmt::format("{} cores of machine {}", cores, index), .capacity = static_cast<double>(cores)});
   }
 }
 
@@ -45,7 +52,8 @@ void ClusterResources::AddUplinks(const Schedule& schedule) {
         const auto [it, is_new] = of_group.try_emplace(group);
         if (is_new) {
           it->second.out = static_cast<int32_t>(resources_.size());
-          resources_.push_back({.name = fmt::format("group {} outwards ({})", group, level.name), .capacity = capacity});
+          resources_.push_back(
+              {.name = fmt::format("group {} outwards ({})", group, level.name), .capacity = capacity});
           it->second.in = static_cast<int32_t>(resources_.size());
           resources_.push_back({.name = fmt::format("group {} inwards ({})", group, level.name), .capacity = capacity});
         }
@@ -56,7 +64,7 @@ void ClusterResources::AddUplinks(const Schedule& schedule) {
   }
 }
 
-void ClusterResources::AppendUses(const Schedule& schedule, int rank, const Action& action,
+void ClusterResources::AppendUses(const Schedule&, int rank, const Action& action,
                                   std::vector<ResourceUse>& uses) const {
   const Kind kind = action.key.kind;
   const auto& levels = placement_.cluster().levels;
@@ -64,8 +72,8 @@ void ClusterResources::AppendUses(const Schedule& schedule, int rank, const Acti
     return levels[level].link.bytes_per_second * static_cast<double>(placement_.tensor());
   };
   if (kind == Kind::send) {
-    const int level = placement_.cluster().LevelBetween(placement_.DeviceOf(rank),
-                                                        placement_.DeviceOf(action.peer_or_group));
+    const int level =
+        placement_.cluster().LevelBetween(placement_.DeviceOf(rank), placement_.DeviceOf(action.peer_or_group));
     if (level < 0) return;
     if (const Uplink& from = uplinks_[level][rank]; from.out >= 0) uses.push_back({from.out, asks(level)});
     if (const Uplink& to = uplinks_[level][action.peer_or_group]; to.in >= 0) uses.push_back({to.in, asks(level)});
@@ -73,12 +81,7 @@ void ClusterResources::AppendUses(const Schedule& schedule, int rank, const Acti
   }
   if (kind == Kind::recv) return;
   if (kind == Kind::collective) {
-    // Over the highest level at which its members part.
-    const auto& group = schedule.groups[action.peer_or_group];
-    int level = -1;
-    for (const int32_t other : group)
-      level = std::max(level, placement_.cluster().LevelBetween(placement_.DeviceOf(group.front()),
-                                                                placement_.DeviceOf(other)));
+    const int level = level_of_group_[action.peer_or_group];
     if (level < 0) return;
     if (const Uplink& own = uplinks_[level][rank]; own.out >= 0) {
       uses.push_back({own.out, asks(level)});

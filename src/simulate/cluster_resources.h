@@ -1,7 +1,7 @@
 // src/simulate/cluster_resources.h
 //
-// What ranks share on a cluster: the cores of a machine (devices that are threads of it) and what a node has towards the
-// level above (its network cards), when its devices together could ask for more.
+// What ranks share on a cluster: the cores of a machine (devices that are threads of it) and what a node has towards
+// the level above (its network cards), when its devices together could ask for more.
 #pragma once
 
 #include <string>
@@ -33,6 +33,7 @@ class ClusterResources final : public ResourceModel {
   std::vector<Resource> resources_;
   std::vector<int32_t> cores_of_;             // [rank]; -1: its own
   std::vector<std::vector<Uplink>> uplinks_;  // [level][rank]
+  std::vector<int> level_of_group_;           // [group] the highest at which its members part; -1: one device
 };
 
 }  // namespace penstock::simulate

@@ -1,7 +1,6 @@
 #include "simulate/contended_engine.h"
 
 #include <algorithm>
-#include <limits>
 #include <queue>
 
 #include "base/error.h"
@@ -17,7 +16,8 @@ using schedule::Schedule;
 
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
+// Demands come and go; what is left of their rounding is no demand.
+constexpr double kRounding = 1 + 1e-12;
 
 class Engine {
  public:
@@ -35,14 +35,14 @@ class Engine {
     ready_.assign(graph_.num_nodes(), 0.0);
     arrived_.assign(graph_.num_nodes(), 0.0);
     for (uint32_t n = 0; n < waiting_.size(); ++n)
-      if (waiting_[n] == 0) Push(0.0, n, kStart);
+      if (waiting_[n] == 0) Release(n, 0.0);
     size_t ended = 0;
     while (!events_.empty()) {
       const Event event = events_.top();
       events_.pop();
       now_ = event.time;
       if (event.process == kStart) {
-        Start(event.node);
+        Enter(event.node);
       } else if (event.process == kEnd) {
         End(event.node, event.time);
         ++ended;
@@ -61,7 +61,8 @@ class Engine {
   }
 
  private:
-  static constexpr int32_t kStart = -1, kEnd = -2;  // of a node without shared resources
+  // The start of a node with shared resources, the end of one without.
+  static constexpr int32_t kStart = -1, kEnd = -2;
 
   struct Event {
     double time;
@@ -75,7 +76,7 @@ class Engine {
   // A node that runs on shared resources.
   struct Process {
     uint32_t node = 0;
-    double left = 0;   // seconds at full speed
+    double left = 0;  // seconds at full speed
     double speed = 0;
     double since = 0;  // when `left` was right
     uint32_t version = 0;
@@ -118,19 +119,22 @@ class Engine {
     return longest;
   }
 
-  void Start(uint32_t node) {
+  // All that the node waits for is over at `time`. What shares nothing ends at a time that is known now; what does
+  // share enters its resources when that time has come.
+  void Release(uint32_t node, double time) {
     if (!graph_.is_meeting(node)) {
       const ActionRef ref = graph_.action_of(node);
       Interval<double>& t = times_[ref.rank][ref.index];
-      const bool receives = At(node).key.kind == Kind::recv;
-      t.start = receives ? ready_[node] : now_;  // a receive was posted before its message came
-      if (graph_.meets(node)) return Push(now_, node, kEnd);
-      if (receives) return Push(std::max(t.start + costs_.Duration(schedule_, ref.rank, At(node)), now_), node, kEnd);
+      const bool receives = schedule_.at(ref).key.kind == Kind::recv;
+      t.start = receives ? ready_[node] : time;  // a receive was posted before its message came
+      if (graph_.meets(node)) return Push(time, node, kEnd);
+      if (receives)
+        return Push(std::max(t.start + costs_.Duration(schedule_, ref.rank, schedule_.at(ref)), time), node, kEnd);
     }
-    std::vector<ResourceUse> uses;
-    const double duration = DurationOf(node, uses);
-    if (uses.empty() || duration <= 0) return Push(now_ + duration, node, kEnd);
-    Enter(node, duration, std::move(uses));
+    uses_.clear();
+    const double duration = DurationOf(node, uses_);
+    if (uses_.empty() || duration <= 0) return Push(time + duration, node, kEnd);
+    Push(time, node, kStart);
   }
 
   void End(uint32_t node, double time) {
@@ -147,17 +151,18 @@ class Engine {
       if (edge->crosses) {
         const ActionRef from = graph_.action_of(graph_.is_meeting(node) ? graph_.members(node).front() : node);
         const ActionRef to = graph_.action_of(edge->to);
-        arrived_[edge->to] =
-            std::max(arrived_[edge->to],
-                     time + costs_.Latency(schedule_, from.rank, to.rank, MessageOf(schedule_.at(from))));
+        arrived_[edge->to] = std::max(
+            arrived_[edge->to], time + costs_.Latency(schedule_, from.rank, to.rank, MessageOf(schedule_.at(from))));
       } else {
         ready_[edge->to] = std::max(ready_[edge->to], time);
       }
-      if (--waiting_[edge->to] == 0) Push(std::max(ready_[edge->to], arrived_[edge->to]), edge->to, kStart);
+      if (--waiting_[edge->to] == 0) Release(edge->to, std::max(ready_[edge->to], arrived_[edge->to]));
     }
   }
 
-  void Enter(uint32_t node, double duration, std::vector<ResourceUse> uses) {
+  void Enter(uint32_t node) {
+    std::vector<ResourceUse> uses;
+    const double duration = DurationOf(node, uses);
     int32_t id;
     if (free_.empty()) {
       id = static_cast<int32_t>(processes_.size());
@@ -217,7 +222,7 @@ class Engine {
       const Resource& resource = model_.resources()[use.resource];
       if (resource.serial) {
         if (users_[use.resource].front() != id) return 0;
-      } else if (demand_[use.resource] > resource.capacity) {
+      } else if (demand_[use.resource] > resource.capacity * kRounding) {
         speed = std::min(speed, resource.capacity / demand_[use.resource]);
       }
     }
@@ -238,6 +243,7 @@ class Engine {
   std::vector<std::vector<int32_t>> users_;  // [resource] in order of arrival
   std::vector<double> demand_;               // [resource] of all users
   std::vector<int32_t> touched_;
+  std::vector<ResourceUse> uses_;
 };
 
 }  // namespace

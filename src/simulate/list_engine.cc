@@ -6,6 +6,7 @@
 #include "schedule/effects.h"
 #include "simulate/action_graph.h"
 #include "simulate/stuck.h"
+#include "simulate/walk/program_walk.h"
 
 namespace penstock::simulate {
 
@@ -125,6 +126,14 @@ template <typename Time>
 Times<Time> TimesInOrder(const Schedule& schedule, const schedule::ActionCosts<Time>& costs,
                          schedule::Transport transport) {
   Times<Time> times;
+  if (!WalkInProgramOrder(schedule, costs, transport, times)) Walk<Time>(schedule, costs, transport).Run(times);
+  return times;
+}
+
+template <typename Time>
+Times<Time> TimesByGraph(const Schedule& schedule, const schedule::ActionCosts<Time>& costs,
+                         schedule::Transport transport) {
+  Times<Time> times;
   Walk<Time>(schedule, costs, transport).Run(times);
   return times;
 }
@@ -190,6 +199,8 @@ schedule::Timeline ToTimeline(const Schedule& schedule, const Replay<Time>& repl
 
 template Times<Rational> TimesInOrder(const Schedule&, const schedule::ActionCosts<Rational>&, schedule::Transport);
 template Times<double> TimesInOrder(const Schedule&, const schedule::ActionCosts<double>&, schedule::Transport);
+template Times<Rational> TimesByGraph(const Schedule&, const schedule::ActionCosts<Rational>&, schedule::Transport);
+template Times<double> TimesByGraph(const Schedule&, const schedule::ActionCosts<double>&, schedule::Transport);
 template Replay<Rational> Summarise(const Schedule&, Times<Rational>);
 template Replay<double> Summarise(const Schedule&, Times<double>);
 template Replay<Rational> ReplayInOrder(const Schedule&, const schedule::ActionCosts<Rational>&, schedule::Transport);

@@ -52,6 +52,12 @@ template <typename Time>
 Times<Time> TimesInOrder(const schedule::Schedule& schedule, const schedule::ActionCosts<Time>& costs,
                          schedule::Transport transport = schedule::Transport::channelled);
 
+// The same by the graph of all dependencies (simulate/action_graph.h), which TimesInOrder only builds when a schedule
+// does not finish in program order: its reference, and slower.
+template <typename Time>
+Times<Time> TimesByGraph(const schedule::Schedule& schedule, const schedule::ActionCosts<Time>& costs,
+                         schedule::Transport transport = schedule::Transport::channelled);
+
 // What follows from the times of every action.
 template <typename Time>
 Replay<Time> Summarise(const schedule::Schedule& schedule, Times<Time> times);

@@ -44,16 +44,18 @@ void AddMemory(const cost::MemoryEstimate& memory, Timeline& timeline) {
       before = moment.after;
     }
     cost::BytesByClass shown{};
+    // What falls before what rises: between events of one moment the sum is never above both.
     for (const Change& change : changes)
-      for (int c = 0; c < kBufferClassCount; ++c) {
-        if (change.live[c] == shown[c]) continue;
-        shown[c] = change.live[c];
-        timeline.memory.push_back({.rank = rank,
-                                   .time = change.time,
-                                   .buffer_class = static_cast<BufferClass>(c),
-                                   .tier = Tier::device,
-                                   .live_bytes = shown[c]});
-      }
+      for (const bool rises : {false, true})
+        for (int c = 0; c < kBufferClassCount; ++c) {
+          if (change.live[c] == shown[c] || (change.live[c] > shown[c]) != rises) continue;
+          shown[c] = change.live[c];
+          timeline.memory.push_back({.rank = rank,
+                                     .time = change.time,
+                                     .buffer_class = static_cast<BufferClass>(c),
+                                     .tier = Tier::device,
+                                     .live_bytes = shown[c]});
+        }
     first = last;
   }
 }
@@ -62,11 +64,10 @@ void AddMemory(const cost::MemoryEstimate& memory, Timeline& timeline) {
 
 Simulation Simulate(const SimulationRequest& q) {
   const schedule::Schedule& s = q.schedule;
-  if (s.num_actions() == 0)
-    throw UserError("the schedule '{}' has no actions: there is nothing to simulate", s.name);
+  if (s.num_actions() == 0) throw UserError("the schedule '{}' has no actions: there is nothing to simulate", s.name);
   const bool shared = q.resources != nullptr && !q.resources->resources().empty();
-  const Replay<double> replay = Summarise(s, shared ? TimesWithContention(s, q.costs, *q.resources, q.transport)
-                                                    : TimesInOrder(s, q.costs, q.transport));
+  const Replay<double> replay = Summarise(
+      s, shared ? TimesWithContention(s, q.costs, *q.resources, q.transport) : TimesInOrder(s, q.costs, q.transport));
   Simulation result;
   result.timeline = ToTimeline(s, replay, q.title);
   result.makespan = replay.makespan;

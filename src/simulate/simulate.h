@@ -21,8 +21,8 @@ struct SimulationRequest {
   const schedule::Schedule& schedule;
   const schedule::ActionCosts<double>& costs;
   schedule::Transport transport = schedule::Transport::channelled;
-  const ResourceModel* resources = nullptr;         // null: nothing is shared
-  const cost::MemoryEstimate* memory = nullptr;     // with a trace; null: no memory events
+  const ResourceModel* resources = nullptr;      // null: nothing is shared
+  const cost::MemoryEstimate* memory = nullptr;  // with a trace; null: no memory events
   std::string title = "predicted";
 };
 

@@ -15,8 +15,9 @@ constexpr size_t kMaxBlockedNamed = 8;
 }  // namespace
 
 void ThrowStuck(const schedule::Schedule& schedule, const ActionGraph& graph, const std::vector<bool>& done) {
-  throw UserError("schedule '{}' does not finish: {} of {} actions never run{}", schedule.name,
-                  std::count(done.begin(), done.begin() + graph.num_actions(), false), graph.num_actions(),
+  const std::vector<bool> ended = graph.Ended(done);
+  throw UserError("schedule '{}' does not finish: {} of {} actions never end{}", schedule.name,
+                  std::count(ended.begin(), ended.begin() + graph.num_actions(), false), graph.num_actions(),
                   graph.DescribeBlocked(done, kMaxBlockedNamed));
 }
 

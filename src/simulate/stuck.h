@@ -11,7 +11,8 @@
 
 namespace penstock::simulate {
 
-// UserError with the wait graph: the first blocked action of each rank and what it waits for. `done`: [node].
+// UserError with the wait graph: the first blocked action of each rank and what it waits for. `done`: [node] it was
+// reached.
 [[noreturn]] void ThrowStuck(const schedule::Schedule& schedule, const ActionGraph& graph,
                              const std::vector<bool>& done);
 

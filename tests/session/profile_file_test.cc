@@ -67,7 +67,8 @@ TEST(ProfileFile, SurvivesDamage) {
 }
 
 TEST(ProfileFile, SeveralFilesAreMerged) {
-  const std::string a = testing::TempDir() + "/penstock_profile_a.json", b = testing::TempDir() + "/penstock_profile_b.json";
+  const std::string a = testing::TempDir() + "/penstock_profile_a.json",
+                    b = testing::TempDir() + "/penstock_profile_b.json";
   schedule::Profile other;
   other.Add("update:sgd:fp32", {10, 2, 1});
   WriteFileAtomically(a, PrintProfile(Sample()), true);

@@ -10,9 +10,9 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "paths.h"
 #include "session/plan.h"
 #include "session/prediction.h"
-#include "paths.h"
 
 namespace penstock::session {
 namespace {
@@ -21,7 +21,8 @@ class Simulate : public testing::Test {
  protected:
   // Nobody's calibration is read.
   void SetUp() override {
-    folder_ = testing::TempDir() + "/penstock_simulate_" + testing::UnitTest::GetInstance()->current_test_info()->name();
+    folder_ =
+        testing::TempDir() + "/penstock_simulate_" + testing::UnitTest::GetInstance()->current_test_info()->name();
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
     setenv("XDG_CONFIG_HOME", folder_.c_str(), 1);
@@ -34,7 +35,8 @@ class Simulate : public testing::Test {
 
   nlohmann::json Json(std::vector<std::string> assignments, const std::string& out = "") const {
     std::ostringstream text;
-    EXPECT_EQ(RunSimulate({.config = config_, .assignments = std::move(assignments), .out = out, .json = true}, text), 0);
+    EXPECT_EQ(RunSimulate({.config = config_, .assignments = std::move(assignments), .out = out, .json = true}, text),
+              0);
     return nlohmann::json::parse(text.str());
   }
   std::string Error(std::vector<std::string> assignments) const {
@@ -102,7 +104,8 @@ TEST_F(Simulate, RanksShareCores) {
 
 TEST_F(Simulate, ProfilesOverrideAndRangesAreMarked) {
   const std::string file = folder_ + "/profile.json";
-  WriteFileAtomically(file, R"({"penstock_profile": 1, "machine": "m", "subjects": {"action:forward": [[1, 10.0, 1]]}})");
+  WriteFileAtomically(file,
+                      R"({"penstock_profile": 1, "machine": "m", "subjects": {"action:forward": [[1, 10.0, 1]]}})");
   const double without = Json({})["step_seconds"].get<double>();
   EXPECT_GT(Json({"cluster.profile='" + file + "'"})["step_seconds"].get<double>(), without + 150);
 }
@@ -121,7 +124,8 @@ TEST_F(Simulate, KeepsEverythingInADirectoryAndOverwritesNothing) {
 TEST_F(Simulate, NamesWhatCannotBe) {
   EXPECT_NE(Error({"cluster.name='a100-88'"}).find("a100-80"), std::string::npos) << Error({"cluster.name='a100-88'"});
   EXPECT_NE(Error({"cluster.name='this-machine'"}).find("calibrate"), std::string::npos);
-  EXPECT_NE(Error({"model.reference='gpt-22'"}).find("gpt-22b"), std::string::npos) << Error({"model.reference='gpt-22'"});
+  EXPECT_NE(Error({"model.reference='gpt-22'"}).find("gpt-22b"), std::string::npos)
+      << Error({"model.reference='gpt-22'"});
   EXPECT_NE(Error({"parallel.recompute='9'"}).find("stages 0 to 3"), std::string::npos);
   EXPECT_NE(Error({"parallel.recompute='some'"}).find("selective"), std::string::npos);
   EXPECT_NE(Error({"cluster.name='generic-cpu'", "parallel.data=2000"}).find("devices"), std::string::npos);

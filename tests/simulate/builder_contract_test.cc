@@ -6,8 +6,7 @@
 #include <iostream>
 #include <map>
 
-#include "base/error.h"
-#include "simulate/replay_of_builder.h"
+#include "simulate/shapes.h"
 
 namespace penstock::simulate {
 namespace {
@@ -26,30 +25,6 @@ std::vector<UniformCosts> CostGrid() {
                                        {10, 9, 1}, {9, 10, 1}, {5, 5, 4}, {0, 1, 1}, {1, 0, 1}, {1, 1, 0}})
     grid.push_back({Rational(f, 3), Rational(i, 3), Rational(w, 3), 0});
   return grid;
-}
-
-bool Refused(const Builder& builder, PipelineShape shape) {
-  try {
-    BuildCompute(builder, shape);
-    return false;
-  } catch (const UserError&) {
-    return true;
-  }
-}
-
-template <typename Use>
-void ForEachShape(const Builder& builder, int max_ranks, int max_micro_batches, Use use) {
-  for (int p = 1; p <= max_ranks; ++p)
-    for (int v = 1; v <= 4; ++v)
-      for (int m = 1; m <= max_micro_batches; ++m)
-        for (const std::string& placement : builder.placements) {
-          const PipelineShape shape{p, v, m, placement};
-          if (!Refused(builder, shape)) use(shape);
-        }
-}
-
-std::string Describe(const Builder& b, const PipelineShape& s) {
-  return fmt::format("{} P={} V={} M={} on {}", b.name, s.ranks, s.chunks, s.micro_batches, s.placement);
 }
 
 TEST(BuilderContract, FinishesForEveryNumberOfMicroBatches) {

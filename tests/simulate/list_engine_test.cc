@@ -162,7 +162,7 @@ TEST(ListEngine, NamesWhatIsBlocked) {
   EXPECT_EQ(ErrorOf(schedule), "finished");
   std::swap(schedule.ranks[1][0], schedule.ranks[1][1]);
   EXPECT_EQ(ErrorOf(schedule),
-            "schedule '1f1b' does not finish: 7 of 8 actions never run\n"
+            "schedule '1f1b' does not finish: 7 of 8 actions never end\n"
             "  rank 0: backward 0.0 waits for backward 1.0 on rank 1\n"
             "  rank 1: backward 1.0 waits for forward 1.0 on rank 1");
 }

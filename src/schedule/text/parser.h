@@ -27,9 +27,9 @@ inline constexpr int kOwnStage = -2;  // a stage that was left out: the one of t
 
 // The keys of the head, and 'rank', which ends it.
 inline const std::vector<std::string> kHeaderKeys = {
-    "name",     "ranks",      "stages",       "edge",     "micro-batches", "pipeline",  "placement",
-    "replicas", "replica-of", "placement-of", "override", "contract",      "recompute", "stage-options", "copies",
-    "group",    "unit",       "shared",       "size",     "edge-table",    "rank"};
+    "name",     "ranks",      "stages",       "edge",     "micro-batches", "pipeline",   "placement",
+    "replicas", "replica-of", "placement-of", "override", "contract",      "recompute",  "stage-options",
+    "copies",   "group",      "unit",         "shared",   "size",          "edge-table", "rank"};
 
 // What a message shows of a word of the file.
 std::string Show(std::string_view word);
@@ -184,7 +184,8 @@ class Parser {
   struct Lines {
     int name = kUnset, ranks = kUnset, stages = kUnset, edge = kUnset, micro_batches = kUnset, pipeline = kUnset,
         placement = kUnset, replicas = kUnset, placement_of = kUnset, override_line = kUnset, contract = kUnset,
-        recompute = kUnset, stage_options = kUnset, unit = kUnset, shared = kUnset, edge_table = kUnset, copies = kUnset;
+        recompute = kUnset, stage_options = kUnset, unit = kUnset, shared = kUnset, edge_table = kUnset,
+        copies = kUnset;
   };
 
   const std::string_view text_;

@@ -71,8 +71,15 @@ cluster::EfficiencyCurve CurveOf(const Points& rates, double* peak) {
 
 void MeasureGemm(cluster::Device& device) {
   Points rates;
-  for (const auto& [tokens, width] : {std::pair<int64_t, int64_t>{32, 32}, {64, 64}, {128, 64}, {256, 128}, {512, 128},
-                                      {512, 256}, {1024, 256}, {1024, 512}, {1024, 1024}}) {
+  for (const auto& [tokens, width] : {std::pair<int64_t, int64_t>{32, 32},
+                                      {64, 64},
+                                      {128, 64},
+                                      {256, 128},
+                                      {512, 128},
+                                      {512, 256},
+                                      {1024, 256},
+                                      {1024, 512},
+                                      {1024, 1024}}) {
     double flops = 0;
     const double seconds = GemmSeconds(tokens, width, at::kFloat, &flops);
     rates.push_back({flops, flops / seconds});
@@ -102,8 +109,8 @@ void MeasureAttention(cluster::Device& device) {
 
 void MeasureMemory(cluster::Device& device) {
   Points rates;
-  for (const int64_t elements : {int64_t{1} << 10, int64_t{1} << 13, int64_t{1} << 16, int64_t{1} << 18,
-                                 int64_t{1} << 20, int64_t{1} << 22}) {
+  for (const int64_t elements :
+       {int64_t{1} << 10, int64_t{1} << 13, int64_t{1} << 16, int64_t{1} << 18, int64_t{1} << 20, int64_t{1} << 22}) {
     const at::Tensor a = at::ones({elements}), b = at::ones({elements});
     at::Tensor out = at::empty({elements});
     const auto bytes = static_cast<double>(3 * 4 * elements);
@@ -188,8 +195,8 @@ double FitMemoryToBlocks(cluster::Device& device, std::ostream& progress) {
       free.memory_bytes_per_second = 1e18;
       free.launch_seconds = 0;
       const auto price = [&](const cluster::Device& d) {
-        const cost::LayerPrices p = cost::PriceLayer(
-            spec.layers[1], {.device = d, .arithmetic = {}, .samples = samples, .length = 128});
+        const cost::LayerPrices p =
+            cost::PriceLayer(spec.layers[1], {.device = d, .arithmetic = {}, .samples = samples, .length = 128});
         return p.forward.seconds + p.backward_input.seconds + p.backward_weight.seconds;
       };
       products += price(free);
@@ -198,8 +205,9 @@ double FitMemoryToBlocks(cluster::Device& device, std::ostream& progress) {
     }
   }
   const double factor = moved > 0 ? std::clamp((measured - products) / moved, 0.25, 100.0) : 1;
-  progress << fmt::format("blocks       {} measured, {} of it products; memory traffic takes {:.2f} times a plain sum's\n",
-                          FormatSeconds(measured), FormatSeconds(products), factor);
+  progress << fmt::format(
+      "blocks       {} measured, {} of it products; memory traffic takes {:.2f} times a plain sum's\n",
+      FormatSeconds(measured), FormatSeconds(products), factor);
   return factor;
 }
 
@@ -236,12 +244,13 @@ cluster::Cluster Calibrate(std::ostream& progress) {
   device.summary = "one core, one thread per rank";
   cluster.summary = fmt::format("{} cores, measured on {}", cores, Today());
   cluster.devices.push_back(device);
-  cluster.levels.push_back(
-      {.name = "machine", .size = 1024, .link = {.latency_seconds = hand_over, .bytes_per_second = 0, .efficiency = {}},
-       .group_bytes_per_second = 0});
+  cluster.levels.push_back({.name = "machine",
+                            .size = 1024,
+                            .link = {.latency_seconds = hand_over, .bytes_per_second = 0, .efficiency = {}},
+                            .group_bytes_per_second = 0});
   const std::string measured = fmt::format("measured on {} with {}", Today(), environment);
-  for (const char* key : {"memory_bytes", "memory_bytes_per_second", "launch_seconds", "cores",
-                          "efficiency.gemm", "efficiency.attention", "efficiency.memory"})
+  for (const char* key : {"memory_bytes", "memory_bytes_per_second", "launch_seconds", "cores", "efficiency.gemm",
+                          "efficiency.attention", "efficiency.memory"})
     cluster.sources[fmt::format("device.core.{}", key)] = measured;
   for (const auto& [precision, rate] : device.flops_per_second)
     cluster.sources[fmt::format("device.core.flops_per_second.{}", precision)] = measured;

@@ -41,9 +41,8 @@ int RunEmulate(const EmulateCommandOptions& options, std::ostream& out) {
   runtime::PrepareProcess(/*reproducible=*/false);
   const simulate::Simulation& predicted = simulated.prediction.simulation;
   const double scale = options.seconds / predicted.makespan;
-  const schedule::Timeline emulated =
-      runtime::EmulateSteps(plan.schedule, *simulated.prediction.costs,
-                            {.time_scale = scale, .steps = 1, .deadline = std::chrono::hours(2)});
+  const schedule::Timeline emulated = runtime::EmulateSteps(
+      plan.schedule, *simulated.prediction.costs, {.time_scale = scale, .steps = 1, .deadline = std::chrono::hours(2)});
   const report::Gap gap = report::CompareTimelines(predicted.timeline, emulated, plan.schedule.graph);
   const double ratio = runtime::MakespanOf(emulated) / predicted.makespan;
   if (!options.out.empty()) {

@@ -80,9 +80,10 @@ class TrainRun {
   std::string InDirectory(std::string_view name) const { return directory_.path + "/" + std::string(name); }
 
   void PrintPrediction() {
-    log_ << fmt::format("predicted: {} per step, bubble {:.1f} %{}\n", FormatSeconds(prediction_.step_seconds),
-                        100 * prediction_.simulation.bubble_fraction,
-                        prediction_.calibrated ? "" : " (uncalibrated: `penstock doctor --calibrate` measures this machine)")
+    log_ << fmt::format(
+                "predicted: {} per step, bubble {:.1f} %{}\n", FormatSeconds(prediction_.step_seconds),
+                100 * prediction_.simulation.bubble_fraction,
+                prediction_.calibrated ? "" : " (uncalibrated: `penstock doctor --calibrate` measures this machine)")
          << std::flush;
   }
 

@@ -1,4 +1,6 @@
 // A training run is predicted, measured and held against its prediction; what it measured serves the next prediction.
+#include "session/prediction.h"
+
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -9,7 +11,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "report/run_report.h"
-#include "session/prediction.h"
 #include "session/profile_file.h"
 #include "session/run/emulate_command.h"
 #include "session/run/train_command.h"
@@ -20,7 +21,8 @@ namespace {
 class PredictedRun : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = testing::TempDir() + "/penstock_predicted_" + testing::UnitTest::GetInstance()->current_test_info()->name();
+    folder_ =
+        testing::TempDir() + "/penstock_predicted_" + testing::UnitTest::GetInstance()->current_test_info()->name();
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_ + "/text");
     setenv("XDG_CONFIG_HOME", folder_.c_str(), 1);
@@ -28,9 +30,10 @@ class PredictedRun : public testing::Test {
     for (int i = 0; i < 4000; ++i) text += "line " + std::to_string(i * i) + "\n";
     WriteFileAtomically(folder_ + "/text/a.txt", text);
     config_ = folder_ + "/config.toml";
-    WriteFileAtomically(config_, "[run]\ndir = \"" + folder_ + "/run\"\n[train]\nsteps = 4\nbatch = 8\nmicro_batch = 2\n" +
-                                     "[model]\nlayers = 4\nhidden = 32\nheads = 4\n[data]\nsource = \"" + folder_ +
-                                     "/text\"\nsequence = 16\n[parallel]\npipeline = 2\n[checkpoint]\nat_end = false\n");
+    WriteFileAtomically(config_,
+                        "[run]\ndir = \"" + folder_ + "/run\"\n[train]\nsteps = 4\nbatch = 8\nmicro_batch = 2\n" +
+                            "[model]\nlayers = 4\nhidden = 32\nheads = 4\n[data]\nsource = \"" + folder_ +
+                            "/text\"\nsequence = 16\n[parallel]\npipeline = 2\n[checkpoint]\nat_end = false\n");
   }
   void TearDown() override { unsetenv("XDG_CONFIG_HOME"); }
   void Train(std::vector<std::string> assignments = {}) {
@@ -84,8 +87,10 @@ TEST_F(PredictedRun, SplitBackwardsAreProfiledInHalves) {
   const schedule::Profile profile = LoadProfiles(folder_ + "/run/profile.json");
   bool input = false, weight = false;
   for (const auto& [subject, samples] : profile.subjects()) {
-    input = input || (subject.find(".block.") != std::string::npos && subject.find("backward_input") != std::string::npos);
-    weight = weight || (subject.find(".block.") != std::string::npos && subject.find("backward_weight") != std::string::npos);
+    input =
+        input || (subject.find(".block.") != std::string::npos && subject.find("backward_input") != std::string::npos);
+    weight = weight ||
+             (subject.find(".block.") != std::string::npos && subject.find("backward_weight") != std::string::npos);
   }
   EXPECT_TRUE(input && weight);
 }
@@ -93,16 +98,16 @@ TEST_F(PredictedRun, SplitBackwardsAreProfiledInHalves) {
 TEST_F(PredictedRun, IsEmulated) {
   std::ostringstream out;
   const std::string kept = folder_ + "/emulated";
-  ASSERT_EQ(RunEmulate({.config = config_, .assignments = {"parallel.pipeline=4"}, .seconds = 0.5, .out = kept, .json = true},
-                       out),
-            0);
+  ASSERT_EQ(
+      RunEmulate({.config = config_, .assignments = {"parallel.pipeline=4"}, .seconds = 0.5, .out = kept, .json = true},
+                 out),
+      0);
   const auto j = nlohmann::json::parse(out.str());
   EXPECT_EQ(j["ranks"], 4);
   EXPECT_GE(j["ratio"].get<double>(), 0.95);  // how close it is: build/emulated_bench
   const report::RunReport run = report::ReadRun(kept);
   ASSERT_TRUE(run.measured);
-  for (const schedule::Event& event : run.measured->events)
-    EXPECT_EQ(event.provenance, schedule::Provenance::emulated);
+  for (const schedule::Event& event : run.measured->events) EXPECT_EQ(event.provenance, schedule::Provenance::emulated);
   EXPECT_THROW(RunEmulate({.config = config_, .assignments = {}, .seconds = 0, .out = ""}, out), UserError);
 }
 
