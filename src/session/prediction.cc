@@ -66,7 +66,9 @@ std::shared_ptr<const cluster::Cluster> ClusterOf(const LoadedSettings& loaded) 
   if (!loaded.config.IsSet("cluster.name")) return ThisMachine();
   cluster::Cluster cluster = cluster::ReadCluster(s.cluster.name);
   const int64_t wanted = s.parallel.tensor * s.parallel.data * s.parallel.pipeline;
-  if (wanted > cluster.num_devices() && cluster.device_of.empty() && cluster.devices.size() == 1) {
+  // Thread ranks of one machine do not become more by wishing.
+  if (wanted > cluster.num_devices() && cluster.device_of.empty() && cluster.devices.size() == 1 &&
+      cluster.devices[0].cores == 0) {
     const int64_t in_file = cluster.num_devices();
     cluster = cluster::Resized(cluster, wanted);
     cluster.summary += fmt::format("; enlarged from {} to {} devices", in_file, cluster.num_devices());

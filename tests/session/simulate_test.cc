@@ -78,10 +78,10 @@ std::string Cluster(double cards) {
 
 TEST(SimulatePlan, FoldsWhereThatChangesNothing) {
   const Simulated folded = Simulation({Cluster(8)}), unfolded = Simulation({Cluster(8), "cluster.fold=false"});
-  EXPECT_EQ(folded.plan.schedule.copies, 16);
-  EXPECT_EQ(folded.plan.schedule.num_ranks(), 2);
-  EXPECT_EQ(unfolded.plan.schedule.copies, 1);
-  EXPECT_EQ(unfolded.plan.schedule.num_ranks(), 32);
+  EXPECT_EQ(folded.plan->schedule.copies, 16);
+  EXPECT_EQ(folded.plan->schedule.num_ranks(), 2);
+  EXPECT_EQ(unfolded.plan->schedule.copies, 1);
+  EXPECT_EQ(unfolded.plan->schedule.num_ranks(), 32);
   EXPECT_EQ(folded.prediction.step_seconds, unfolded.prediction.step_seconds);
   EXPECT_EQ(folded.prediction.tokens_per_second, unfolded.prediction.tokens_per_second);
   EXPECT_EQ(folded.prediction.model_flops, unfolded.prediction.model_flops);
@@ -93,18 +93,18 @@ TEST(SimulatePlan, FoldsWhereThatChangesNothing) {
 TEST(SimulatePlan, DoesNotFoldReplicasThatShareNetworkCards) {
   // The 8 replicas of a position in one node send at once over 2 cards.
   const Simulated shared = Simulation({Cluster(2)}), alone = Simulation({Cluster(2), "cluster.contention=false"});
-  EXPECT_EQ(shared.plan.schedule.copies, 1);
-  EXPECT_EQ(shared.plan.schedule.num_ranks(), 32);
+  EXPECT_EQ(shared.plan->schedule.copies, 1);
+  EXPECT_EQ(shared.plan->schedule.num_ranks(), 32);
   EXPECT_EQ(Fact(shared.prediction, "not folded"), "replicas share cores or network cards");
-  EXPECT_EQ(alone.plan.schedule.copies, 16);
+  EXPECT_EQ(alone.plan->schedule.copies, 16);
   EXPECT_GT(shared.prediction.step_seconds, 1.01 * alone.prediction.step_seconds);
 }
 
 TEST(SimulatePlan, DoesNotFoldReplicasThatAreNotAlike) {
   // 33 micro-batches over 16 replicas; pipelines of 3 along nodes of 8.
-  EXPECT_EQ(Simulation({Cluster(8), "train.batch=33", "data.ragged=true"}).plan.schedule.copies, 1);
+  EXPECT_EQ(Simulation({Cluster(8), "train.batch=33", "data.ragged=true"}).plan->schedule.copies, 1);
   const Simulated crossing = Simulation({Cluster(8), "parallel.pipeline=3", "cluster.order='tensor_pipeline_data'"});
-  EXPECT_EQ(crossing.plan.schedule.copies, 1);
+  EXPECT_EQ(crossing.plan->schedule.copies, 1);
   EXPECT_NE(Fact(crossing.prediction, "not folded").find("is another in replica 2 than in replica 0"),
             std::string::npos)
       << Fact(crossing.prediction, "not folded");
@@ -121,7 +121,7 @@ TEST(SimulatePlan, TakesSchedulesWrittenByHand) {
   const Simulated built = Simulation(job);
   const Simulated compute = with(Write(
       "compute.sched", "penstock schedule 1\nrank 0: F0 F1 B0 F2 B1 F3 B2 B3\nrank 1: F0 B0 F1 B1 F2 B2 F3 B3\n"));
-  const Simulated whole = with(Write("whole.sched", schedule::PrintSchedule(built.plan.schedule)));
+  const Simulated whole = with(Write("whole.sched", schedule::PrintSchedule(built.plan->schedule)));
   for (const Simulated* written : {&compute, &whole}) {
     EXPECT_EQ(written->prediction.step_seconds, built.prediction.step_seconds);
     EXPECT_EQ(written->prediction.simulation.actions, built.prediction.simulation.actions);

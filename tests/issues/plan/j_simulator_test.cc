@@ -67,7 +67,7 @@ std::string WholeStep() {
   session::LoadedSettings settings;
   settings.config.LoadText(simulated::kJob, "job");
   settings.config.Finish();
-  return schedule::PrintSchedule(session::SimulatePlan(settings).plan.schedule);
+  return schedule::PrintSchedule(session::SimulatePlan(settings).plan->schedule);
 }
 std::string Changed(std::string text, const std::string& from, const std::string& to) {
   const size_t at = text.find(from);

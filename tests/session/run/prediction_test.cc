@@ -32,7 +32,7 @@ class PredictedRun : public testing::Test {
     config_ = folder_ + "/config.toml";
     WriteFileAtomically(config_,
                         "[run]\ndir = \"" + folder_ + "/run\"\n[train]\nsteps = 4\nbatch = 8\nmicro_batch = 2\n" +
-                            "[model]\nlayers = 4\nhidden = 32\nheads = 4\n[data]\nsource = \"" + folder_ +
+                            "[model]\nlayers = 4\nhidden = 32\nheads = 4\n[data]\nsource = \"text\"\npath = \"" + folder_ +
                             "/text\"\nsequence = 16\n[parallel]\npipeline = 2\n[checkpoint]\nat_end = false\n");
   }
   void TearDown() override { unsetenv("XDG_CONFIG_HOME"); }
