@@ -106,7 +106,9 @@ void PlanCosts::PriceStages() {
                                      .tensor = request_.placement.tensor(),
                                      .sequence_parallel = request_.sequence_parallel,
                                      .selective = request_.selective,
-                                     .tensor_link = tensor_link};
+                                     .tensor_link = tensor_link,
+                                     .stack = request_.stack};
+    tensor_links_.push_back(tensor_link);
     // Layers that are alike have one price.
     std::map<std::string, StagePrices> known;
     auto& row = stages_.emplace_back();
@@ -120,11 +122,14 @@ void PlanCosts::PriceStages() {
           StagePrices& p = it->second;
           p.forward = PriceCompute(l, device, "forward", computed.forward);
           p.backward_input = PriceCompute(l, device, "backward_input", computed.backward_input);
+          const int before = measured_;
           p.backward_weight = PriceCompute(l, device, "backward_weight", computed.backward_weight);
+          if (measured_ == before) p.hidden_seconds = computed.hidden_seconds;
         }
         sum.forward += it->second.forward;
         sum.backward_input += it->second.backward_input;
         sum.backward_weight += it->second.backward_weight;
+        sum.hidden_seconds += it->second.hidden_seconds;
       }
       row.push_back(sum);
     }
@@ -172,6 +177,24 @@ Price PlanCosts::PriceSend(int rank, const Action& action) const {
   return {link.Seconds(bytes) - link.latency_seconds, !link.efficiency.InRange(bytes)};
 }
 
+Price PlanCosts::StagePrices::backward() const {
+  Price both = backward_input + backward_weight;
+  both.seconds -= hidden_seconds;
+  return both;
+}
+
+double PlanCosts::BackwardSeconds(int rank, int stage) const {
+  return stages_[type_of_[rank]][stage].backward().seconds;
+}
+
+Price PlanCosts::GatherBoundary(int rank, int edge) const {
+  const int64_t tensor = request_.placement.tensor();
+  if (!request_.stack.gather_boundary || request_.sequence_parallel || tensor == 1) return {};
+  const double bytes =
+      static_cast<double>(EdgeElements(edge) * tensor) * request_.arithmetic.boundary_bytes;
+  return AllGather(tensor_links_[type_of_[rank]], bytes);
+}
+
 Price PlanCosts::PriceOperator(int rank, const Action& action) const {
   const OperatorPrice& price = Registry<OperatorPrice>::Find(schedule::OpName(action.key.op));
   return price.price(*this, rank, action);
@@ -185,7 +208,7 @@ Price PlanCosts::PriceOf(int rank, const Action& action) const {
     case Kind::recompute:
       return stage().forward + overhead;
     case Kind::backward:
-      return stage().backward_input + stage().backward_weight + overhead;
+      return stage().backward() + overhead;
     case Kind::backward_input:
       return stage().backward_input + overhead;
     case Kind::backward_weight:
@@ -200,7 +223,7 @@ Price PlanCosts::PriceOf(int rank, const Action& action) const {
       const double copy = a.master_bytes > 0 ? a.master_bytes : a.weight_bytes;
       const double bytes = n * (a.gradient_bytes + 2 * copy + 2 * request_.optimizer_states * a.state_bytes +
                                 (a.master_bytes > 0 ? a.weight_bytes : 0));
-      return MemoryBound(device(rank), bytes) + overhead;
+      return MemoryBound(device(rank), bytes + n * request_.stack.update_bytes) + overhead;
     }
     case Kind::send:
       return PriceSend(rank, action) + overhead;

@@ -16,6 +16,7 @@
 #include "cost/group_link.h"
 #include "cost/placement.h"
 #include "cost/price.h"
+#include "cost/stack.h"
 #include "model/partition.h"
 #include "model/spec.h"
 #include "model/units.h"
@@ -39,6 +40,7 @@ struct CostRequest {
   int optimizer_states = 0;   // values per parameter that the optimizer keeps
   std::string optimizer;      // name, in subjects of the profile
   const schedule::Profile* profile = nullptr;  // may be null
+  Stack stack{};
 };
 
 // Names the layer in subjects of a profile: its kind and everything its time depends on but the micro-batch.
@@ -66,12 +68,18 @@ class PlanCosts final : public schedule::ActionCosts<double> {
   // What the members of a group see: one collective per member of the tensor-parallel cells, beside each other.
   const GroupLink& link_of_group(int32_t group) const { return groups_[group]; }
   int64_t elements(int unit) const;  // of a parameter unit, of one member of the cell
+  // A boundary that comes in shares, put together by the members of a cell (Stack::gather_boundary).
+  Price GatherBoundary(int rank, int edge) const;
+  // Of one backward of a stage, both halves.
+  double BackwardSeconds(int rank, int stage) const;
   // From the profile when it has the subject.
   std::optional<Price> Measured(const std::string& subject, double size) const;
 
  private:
   struct StagePrices {
     Price forward, backward_input, backward_weight;
+    double hidden_seconds = 0;  // LayerPrices::hidden_seconds
+    Price backward() const;
   };
   StagePrices PriceStage(int stage, const cluster::Device& device);
   Price PriceCompute(int layer, const cluster::Device& device, std::string_view kind, const Price& computed);
@@ -87,6 +95,7 @@ class PlanCosts final : public schedule::ActionCosts<double> {
   std::vector<const cluster::Device*> device_types_;
   std::vector<int> type_of_;                      // [rank]
   std::vector<std::vector<StagePrices>> stages_;  // [device type][stage]
+  std::vector<GroupLink> tensor_links_;           // [device type]
   std::vector<GroupLink> groups_;                 // [group]
   std::array<Price, schedule::kKindCount> overhead_{};  // of an action, by kind; measured
   std::vector<std::vector<Price>> sends_;         // [level of the cluster][edge]

@@ -2,6 +2,8 @@
 // the canonical tree in shared memory, which moves every member's partial sums and the result through memory.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cost/layer_price.h"
 #include "cost/operator_price.h"
 #include "cost/plan_costs.h"
@@ -21,7 +23,17 @@ Price Reduce(const PlanCosts& costs, int rank, const schedule::Action& action, c
   const double bytes = elements * arithmetic.gradient_bytes;
   if (costs.device(rank).cores > 0 && link.bytes_per_second <= 0)
     return SmallExchange(link) + MemoryBound(costs.device(rank), bytes * static_cast<double>(link.members + 1));
-  return AllReduce(link, bytes);
+  const Stack& stack = costs.request().stack;
+  Price price = AllReduce(link, bytes);
+  // Beside the backward of the last micro-batch, which no more than the last bucket outlasts.
+  if (stack.overlap_reduce && action.key.op == schedule::FindOp(schedule::ops::kReduce)) {
+    const int stages = costs.request().partition.stages();
+    const int stage = std::min<int>(action.key.unit.stage, stages - 1);
+    const double hidden = std::min(price.seconds, costs.BackwardSeconds(rank, stage));
+    price.seconds -= (1 - stack.overlap_cost) * hidden;
+  }
+  if (stack.flattened_reduce) price += 2 * MemoryBound(costs.device(rank), 2 * bytes);
+  return price;
 }
 
 const RegisterPrice kReduce{{
