@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -56,6 +57,10 @@ class Pricer {
     const Price memory = MemoryBound(q_.device, bytes);
     const double compute =
         flops > 0 ? flops / (q_.device.flops(q_.arithmetic.precision) * curve(flops)) + q_.device.launch_seconds : 0;
+    // Products of activations reduce over a head's width only, a few steps of their inner loop: reading and writing do
+    // not hide behind so short a loop.
+    if (kind == cluster::Operation::attention && compute > 0)
+      return {compute - q_.device.launch_seconds + memory.seconds, memory.extrapolated || !curve.InRange(flops)};
     Price price = memory;
     if (compute > memory.seconds) price = {compute, !curve.InRange(flops)};
     return price;
@@ -101,7 +106,21 @@ class Pricer {
     return (1 - q_.stack.overlap_cost) * std::min(seconds, window);
   }
 
+  // Kernels that the stack runs beside.
+  void AddPasses(const Operation& op) {
+    const std::string_view name = op.name;
+    const std::string_view last = name.substr(name.rfind('.') + 1);  // npos + 1 = 0
+    for (const ExtraPasses& extra : q_.stack.passes) {
+      if (extra.operation != name && extra.operation != last) continue;
+      const Price forward = MemoryBound(q_.device, extra.forward * Moved(op));
+      out_.forward += forward;
+      out_.backward_input += MemoryBound(q_.device, extra.backward * Moved(op));
+      if (q_.selective && op.selective) out_.backward_input += forward;
+    }
+  }
+
   void Add(const Operation& op) {
+    AddPasses(op);
     const double moved = Moved(op), weights = Weights(op);
     const double read = weights * q_.arithmetic.weight_bytes;
     switch (op.kind) {

@@ -7,10 +7,19 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/registry.h"
 
 namespace penstock::cost {
+
+// Kernels of their own that a stack runs for an operation (model/operation.h) beside what its list counts, which is an
+// implementation that fuses all it can: copies between layouts, sums of bias gradients, masks, unfused losses. In
+// multiples of the elements that the operation moves.
+struct ExtraPasses {
+  std::string operation{};  // name, or what it ends in after the last '.'
+  double forward = 0, backward = 0;
+};
 
 struct Stack {
   static constexpr const char* kRegistryName = "software stack";
@@ -34,6 +43,7 @@ struct Stack {
   bool flattened_reduce = false;
   // Bytes per parameter that the update moves beyond gradient, master weights and states: unscaling, clipping, copies.
   double update_bytes = 0;
+  std::vector<ExtraPasses> passes{};
   // Without sequence parallelism a boundary is sent in shares and gathered by the receiving tensor-parallel group.
   bool gather_boundary = false;
 };

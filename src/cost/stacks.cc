@@ -7,6 +7,21 @@ namespace {
 // Calculon (systems/a100_80g.json) has 0.15 for communication over NVLink beside compute.
 constexpr double kOverlapCost = 0.15;
 
+// What PyTorch runs for a layer of Megatron-LM beside the fused kernels, in elements of 16 bits:
+//   qkv         backward: the three gradients are put together (2 x 3 h), their sum for the bias (3 h), of 4 h
+//   proj        the result of attention is copied to the layout of the product, and its gradient back (2 h of 2 h)
+//   dropout     a byte per element of mask, written and read (0.5 of 2)
+//   norm        a second kernel for the gradients of gain and bias reads both inputs (2 h of 2 h)
+//   activation  the sum for the bias reads the gradient (f of 2 f)
+//   residual    the mask (0.5 h of 3 h); backward: the mask, and the sum for the bias (h)
+//   loss        logits to fp32 (3), maximum (2), subtracted (4), exponential (4), sum (2), divided (4), where the list
+//               has 1; backward: scaled (4) and back to 16 bits (3), where the list has 2
+std::vector<ExtraPasses> MegatronPasses() {
+  return {{"qkv", 0, 2.25},          {"proj", 1, 1},         {"dropout", 0.25, 0.25}, {"norm", 0, 1},
+          {"norm1", 0, 1},           {"norm2", 0, 1},        {"activation", 0, 0.5},  {"residual", 1.0 / 6, 0.5},
+          {"loss", 18, 5}};
+}
+
 const RegisterStack kPlain{{
     .name = "plain",
     .summary = "nothing overlaps, weight gradients are added by the product that makes them",
@@ -21,6 +36,7 @@ const RegisterStack kMegatron2021{{
     .gradient_bytes = 2,
     .flattened_reduce = true,
     .update_bytes = 22,
+    .passes = MegatronPasses(),
     .gather_boundary = true,
 }};
 
@@ -33,6 +49,7 @@ const RegisterStack kMegatron2021Ddp{{
     .gradient_bytes = 2,
     .overlap_reduce = true,
     .update_bytes = 22,
+    .passes = MegatronPasses(),
     .gather_boundary = true,
 }};
 
@@ -46,6 +63,7 @@ const RegisterStack kMegatron2022{{
     .overlap_cost = kOverlapCost,
     .fused_accumulation = true,
     .update_bytes = 24,
+    .passes = MegatronPasses(),
     .gather_boundary = true,
 }};
 
