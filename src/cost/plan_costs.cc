@@ -163,18 +163,39 @@ int64_t PlanCosts::EdgeElements(int edge) const {
   return (elements + request_.placement.tensor() - 1) / request_.placement.tensor();
 }
 
-Price PlanCosts::PriceSend(int rank, const Action& action) const {
+Price PlanCosts::Transfer(int from_rank, int to_rank, int edge) const {
   const cluster::Cluster& cluster = request_.placement.cluster();
-  const int64_t from = request_.placement.DeviceOf(rank), to = request_.placement.DeviceOf(action.peer_or_group);
-  const auto edge = static_cast<size_t>(action.key.part);
+  const int64_t from = request_.placement.DeviceOf(from_rank), to = request_.placement.DeviceOf(to_rank);
   if (cluster.overrides.empty()) {
     const int level = cluster.LevelBetween(from, to);
-    return level < 0 ? Price{} : sends_[level].at(edge);
+    return level < 0 ? Price{} : sends_[level].at(static_cast<size_t>(edge));
   }
   const cluster::Link& link = cluster.LinkBetween(from, to);
   if (link.bytes_per_second <= 0) return {};
-  const double bytes = static_cast<double>(EdgeElements(action.key.part)) * request_.arithmetic.boundary_bytes;
+  const double bytes = static_cast<double>(EdgeElements(edge)) * request_.arithmetic.boundary_bytes;
   return {link.Seconds(bytes) - link.latency_seconds, !link.efficiency.InRange(bytes)};
+}
+
+Price PlanCosts::PriceSend(int rank, const Action& action) const {
+  // Its rank has waited for it: OwnSends.
+  if (request_.stack.waits_for_sends) return {};
+  return Transfer(rank, action.peer_or_group, action.key.part);
+}
+
+Price PlanCosts::OwnSends(int rank, const Action& compute) const {
+  Price price;
+  if (!request_.stack.waits_for_sends) return price;
+  const schedule::Schedule& s = request_.schedule;
+  const int stage = compute.key.unit.stage;
+  const bool forward = compute.key.kind == Kind::forward;
+  for (const int edge : forward ? s.graph.outputs(stage) : s.graph.inputs(stage)) {
+    const int other = forward ? s.graph.edges()[edge].to : s.graph.edges()[edge].from;
+    const int peer = s.route.rank_of(other, compute.key.micro_batch);
+    if (peer == rank) continue;
+    price += Transfer(rank, peer, edge);
+    price.seconds += LatencyBetween(rank, peer);
+  }
+  return price;
 }
 
 Price PlanCosts::StagePrices::backward() const {
@@ -205,12 +226,13 @@ Price PlanCosts::PriceOf(int rank, const Action& action) const {
   const Price& overhead = overhead_[static_cast<size_t>(action.key.kind)];
   switch (action.key.kind) {
     case Kind::forward:
+      return stage().forward + OwnSends(rank, action) + overhead;
     case Kind::recompute:
       return stage().forward + overhead;
     case Kind::backward:
-      return stage().backward() + overhead;
+      return stage().backward() + OwnSends(rank, action) + overhead;
     case Kind::backward_input:
-      return stage().backward_input + overhead;
+      return stage().backward_input + OwnSends(rank, action) + overhead;
     case Kind::backward_weight:
       return stage().backward_weight + overhead;
     case Kind::update: {
@@ -245,9 +267,13 @@ bool PlanCosts::Extrapolated(const schedule::Schedule&, int rank, const Action& 
   return PriceOf(rank, action).extrapolated;
 }
 
-double PlanCosts::Latency(const schedule::Schedule&, int from, int to, const Action&) const {
+double PlanCosts::LatencyBetween(int from, int to) const {
   const int64_t a = request_.placement.DeviceOf(from), b = request_.placement.DeviceOf(to);
   return a == b ? 0 : request_.placement.cluster().LinkBetween(a, b).latency_seconds;
+}
+
+double PlanCosts::Latency(const schedule::Schedule&, int from, int to, const Action&) const {
+  return request_.stack.waits_for_sends ? 0 : LatencyBetween(from, to);
 }
 
 }  // namespace penstock::cost

@@ -90,6 +90,10 @@ class PlanCosts final : public schedule::ActionCosts<double> {
   void FindGroups();
   void PriceStages();
   int64_t EdgeElements(int edge) const;  // of a boundary, on one member of the cell
+  Price Transfer(int from, int to, int edge) const;  // of a boundary between two ranks, without latency
+  double LatencyBetween(int from, int to) const;     // of two ranks
+  // Of the messages that a compute action makes, where its rank waits for them (Stack::waits_for_sends).
+  Price OwnSends(int rank, const schedule::Action& compute) const;
 
   const CostRequest request_;
   std::vector<const cluster::Device*> device_types_;

@@ -39,11 +39,15 @@ struct Stack {
   int gradient_bytes = 0;  // of a summed and reduced gradient in mixed arithmetic; 0: as the arithmetic has it
   // The gradient reduction of data parallelism runs beside the backward of the last micro-batch.
   bool overlap_reduce = false;
+  // It starts when the backward of all stages of a rank is over, not stage by stage.
+  bool reduce_at_end = false;
   // Copied into one buffer before the reduction and back after it.
   bool flattened_reduce = false;
   // Bytes per parameter that the update moves beyond gradient, master weights and states: unscaling, clipping, copies.
   double update_bytes = 0;
   std::vector<ExtraPasses> passes{};
+  // A rank computes on only when the message it sent has arrived.
+  bool waits_for_sends = false;
   // Without sequence parallelism a boundary is sent in shares and gathered by the receiving tensor-parallel group.
   bool gather_boundary = false;
 };

@@ -34,9 +34,11 @@ const RegisterStack kMegatron2021{{
     .source = "NVIDIA/Megatron-LM at commit 6985e58938: megatron/model/distributed.py, mpu/layers.py, optimizer/",
     .fused_accumulation = false,
     .gradient_bytes = 2,
+    .reduce_at_end = true,
     .flattened_reduce = true,
     .update_bytes = 22,
     .passes = MegatronPasses(),
+    .waits_for_sends = true,
     .gather_boundary = true,
 }};
 
@@ -50,6 +52,7 @@ const RegisterStack kMegatron2021Ddp{{
     .overlap_reduce = true,
     .update_bytes = 22,
     .passes = MegatronPasses(),
+    .waits_for_sends = true,
     .gather_boundary = true,
 }};
 
@@ -62,8 +65,10 @@ const RegisterStack kMegatron2022{{
     .overlap_tensor = true,
     .overlap_cost = kOverlapCost,
     .fused_accumulation = true,
+    .reduce_at_end = true,
     .update_bytes = 24,
     .passes = MegatronPasses(),
+    .waits_for_sends = true,
     .gather_boundary = true,
 }};
 

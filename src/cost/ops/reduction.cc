@@ -12,8 +12,25 @@
 namespace penstock::cost {
 namespace {
 
+// The elements that the reduction of a unit carries: with Stack::reduce_at_end the first stage of a rank, whose backward
+// is the last, those of all its stages, and the others none.
+double ElementsOf(const PlanCosts& costs, const schedule::Action& action) {
+  const CostRequest& q = costs.request();
+  const int unit = action.key.unit.stage, stages = q.partition.stages();
+  if (!q.stack.reduce_at_end || unit >= stages || action.key.op != schedule::FindOp(schedule::ops::kReduce))
+    return static_cast<double>(costs.elements(unit));
+  const int rank = q.schedule.route.rank_of(unit, 0);
+  double elements = 0;
+  for (int stage = 0; stage < stages; ++stage) {
+    if (q.schedule.route.rank_of(stage, 0) != rank) continue;
+    if (stage < unit) return 0;
+    elements += static_cast<double>(costs.elements(stage));
+  }
+  return elements;
+}
+
 Price Reduce(const PlanCosts& costs, int rank, const schedule::Action& action, const char* what) {
-  const auto elements = static_cast<double>(costs.elements(action.key.unit.stage));
+  const double elements = ElementsOf(costs, action);
   const GroupLink& link = costs.link_of_group(action.peer_or_group);
   if (link.members < 2 || elements == 0) return {};
   const Arithmetic& arithmetic = costs.request().arithmetic;
