@@ -14,8 +14,8 @@ GroupLink LinkOfGroup(const cluster::Cluster& cluster, const std::vector<int64_t
   PENSTOCK_CHECK(std::is_sorted(devices.begin(), devices.end()) && !devices.empty());
   if (devices.size() == 1) return group;
   double slowest = std::numeric_limits<double>::infinity();
-  int64_t size = 1;                                             // devices of a group below the level
-  auto below = static_cast<int64_t>(devices.size());            // groups below the level that have members
+  int64_t size = 1;                                   // devices of a group below the level
+  auto below = static_cast<int64_t>(devices.size());  // groups below the level that have members
   for (const cluster::Level& level : cluster.levels) {
     const int64_t size_here = size * level.size;
     int64_t here = 1;  // groups of this level that have members

@@ -16,8 +16,8 @@ namespace penstock::cost {
 
 struct GroupLink {
   int64_t members = 1;
-  double bytes_per_second = 0;  // of the ring; 0: infinite
-  double latency_seconds = 0;   // of all steps of one pass around: see AllGather
+  double bytes_per_second = 0;                           // of the ring; 0: infinite
+  double latency_seconds = 0;                            // of all steps of one pass around: see AllGather
   const cluster::EfficiencyCurve* efficiency = nullptr;  // of the slowest level, by bytes of a step; null: 1
 };
 

@@ -27,9 +27,10 @@ class Pricer {
       Add(op);
     }
     // What this project's own layers compute beyond the plain backward (logits again in the lean loss).
-    const double more = static_cast<double>(layer_.input_flops(q_.samples, q_.length)) / static_cast<double>(q_.tensor) -
-                        input_flops;
-    if (q_.arithmetic.own && more > 0 && !layer_.operations.empty()) out_.backward_input += Compute(more, 0, Kind(OperationKind::gemm));
+    const double more =
+        static_cast<double>(layer_.input_flops(q_.samples, q_.length)) / static_cast<double>(q_.tensor) - input_flops;
+    if (q_.arithmetic.own && more > 0 && !layer_.operations.empty())
+      out_.backward_input += Compute(more, 0, Kind(OperationKind::gemm));
     return out_;
   }
 
@@ -41,9 +42,7 @@ class Pricer {
     if (op.split == TensorSplit::split || q_.sequence_parallel) return 1.0 / static_cast<double>(q_.tensor);
     return 1;
   }
-  double Flops(const Operation& op) const {
-    return static_cast<double>(op.flops(q_.samples, q_.length)) * Share(op);
-  }
+  double Flops(const Operation& op) const { return static_cast<double>(op.flops(q_.samples, q_.length)) * Share(op); }
   double Moved(const Operation& op) const {
     return static_cast<double>(op.moved(q_.samples, q_.length)) * Share(op) * q_.arithmetic.activation_bytes;
   }
@@ -91,7 +90,8 @@ class Pricer {
       };
       // Under sequence parallelism the gather of the summed product's gradient comes before anything it could hide in.
       const double beside_weight = q_.sequence_parallel ? backward.seconds / 2 : backward.seconds;
-      out_.hidden_seconds += Hidden(beside_weight, windows(weight_halves_)) + Hidden(again.seconds, windows(input_halves_));
+      out_.hidden_seconds +=
+          Hidden(beside_weight, windows(weight_halves_)) + Hidden(again.seconds, windows(input_halves_));
     }
     backward += again;
     weight_halves_.clear();
@@ -102,9 +102,7 @@ class Pricer {
     out_.backward_reduce += backward;
   }
 
-  double Hidden(double seconds, double window) const {
-    return (1 - q_.stack.overlap_cost) * std::min(seconds, window);
-  }
+  double Hidden(double seconds, double window) const { return (1 - q_.stack.overlap_cost) * std::min(seconds, window); }
 
   // Kernels that the stack runs beside.
   void AddPasses(const Operation& op) {

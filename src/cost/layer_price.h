@@ -19,9 +19,9 @@ namespace penstock::cost {
 struct LayerRequest {
   const cluster::Device& device;
   Arithmetic arithmetic;
-  int64_t samples = 1;  // of a micro-batch
-  int64_t length = 1;   // tokens of a sample
-  int64_t tensor = 1;   // size of the tensor-parallel group
+  int64_t samples = 1;             // of a micro-batch
+  int64_t length = 1;              // tokens of a sample
+  int64_t tensor = 1;              // size of the tensor-parallel group
   bool sequence_parallel = false;  // what the group replicates is split along the sequence (Korthikanti et al. 2022)
   bool selective = false;          // the core of attention runs again before its backward
   GroupLink tensor_link{};         // of the tensor-parallel group

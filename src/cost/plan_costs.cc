@@ -53,7 +53,8 @@ PlanCosts::PlanCosts(const CostRequest& request) : request_(request) {
   for (const cluster::Level& level : request_.placement.cluster().levels) {
     auto& row = sends_.emplace_back();
     for (size_t edge = 0; edge < request_.schedule.graph.edges().size(); ++edge) {
-      const double bytes = static_cast<double>(EdgeElements(static_cast<int>(edge))) * request_.arithmetic.boundary_bytes;
+      const double bytes =
+          static_cast<double>(EdgeElements(static_cast<int>(edge))) * request_.arithmetic.boundary_bytes;
       const cluster::Link& link = level.link;
       row.push_back({link.bytes_per_second > 0 ? link.Seconds(bytes) - link.latency_seconds : 0,
                      link.bytes_per_second > 0 && !link.efficiency.InRange(bytes)});
@@ -97,7 +98,8 @@ GroupLink PlanCosts::TensorLink(int rank) const {
 
 void PlanCosts::PriceStages() {
   for (size_t type = 0; type < device_types_.size(); ++type) {
-    const auto rank = static_cast<int>(std::find(type_of_.begin(), type_of_.end(), static_cast<int>(type)) - type_of_.begin());
+    const auto rank =
+        static_cast<int>(std::find(type_of_.begin(), type_of_.end(), static_cast<int>(type)) - type_of_.begin());
     const GroupLink tensor_link = TensorLink(rank);
     const LayerRequest layer_request{.device = *device_types_[type],
                                      .arithmetic = request_.arithmetic,
@@ -211,8 +213,7 @@ double PlanCosts::BackwardSeconds(int rank, int stage) const {
 Price PlanCosts::GatherBoundary(int rank, int edge) const {
   const int64_t tensor = request_.placement.tensor();
   if (!request_.stack.gather_boundary || request_.sequence_parallel || tensor == 1) return {};
-  const double bytes =
-      static_cast<double>(EdgeElements(edge) * tensor) * request_.arithmetic.boundary_bytes;
+  const double bytes = static_cast<double>(EdgeElements(edge) * tensor) * request_.arithmetic.boundary_bytes;
   return AllGather(tensor_links_[type_of_[rank]], bytes);
 }
 

@@ -36,9 +36,9 @@ struct CostRequest {
   int64_t samples = 1;  // of a micro-batch
   int64_t length = 1;   // tokens of a sample
   bool sequence_parallel = false;
-  bool selective = false;     // selective recomputation, in every stage
-  int optimizer_states = 0;   // values per parameter that the optimizer keeps
-  std::string optimizer;      // name, in subjects of the profile
+  bool selective = false;                      // selective recomputation, in every stage
+  int optimizer_states = 0;                    // values per parameter that the optimizer keeps
+  std::string optimizer;                       // name, in subjects of the profile
   const schedule::Profile* profile = nullptr;  // may be null
   Stack stack{};
 };
@@ -89,7 +89,7 @@ class PlanCosts final : public schedule::ActionCosts<double> {
   void FindDevices();
   void FindGroups();
   void PriceStages();
-  int64_t EdgeElements(int edge) const;  // of a boundary, on one member of the cell
+  int64_t EdgeElements(int edge) const;              // of a boundary, on one member of the cell
   Price Transfer(int from, int to, int edge) const;  // of a boundary between two ranks, without latency
   double LatencyBetween(int from, int to) const;     // of two ranks
   // Of the messages that a compute action makes, where its rank waits for them (Stack::waits_for_sends).
@@ -97,12 +97,12 @@ class PlanCosts final : public schedule::ActionCosts<double> {
 
   const CostRequest request_;
   std::vector<const cluster::Device*> device_types_;
-  std::vector<int> type_of_;                      // [rank]
-  std::vector<std::vector<StagePrices>> stages_;  // [device type][stage]
-  std::vector<GroupLink> tensor_links_;           // [device type]
-  std::vector<GroupLink> groups_;                 // [group]
+  std::vector<int> type_of_;                            // [rank]
+  std::vector<std::vector<StagePrices>> stages_;        // [device type][stage]
+  std::vector<GroupLink> tensor_links_;                 // [device type]
+  std::vector<GroupLink> groups_;                       // [group]
   std::array<Price, schedule::kKindCount> overhead_{};  // of an action, by kind; measured
-  std::vector<std::vector<Price>> sends_;         // [level of the cluster][edge]
+  std::vector<std::vector<Price>> sends_;               // [level of the cluster][edge]
   double step_overhead_ = 0;
   int measured_ = 0, computed_ = 0;
 };

@@ -17,9 +17,8 @@ constexpr double kOverlapCost = 0.15;
 //   loss        logits to fp32 (3), maximum (2), subtracted (4), exponential (4), sum (2), divided (4), where the list
 //               has 1; backward: scaled (4) and back to 16 bits (3), where the list has 2
 std::vector<ExtraPasses> MegatronPasses() {
-  return {{"qkv", 0, 2.25},          {"proj", 1, 1},         {"dropout", 0.25, 0.25}, {"norm", 0, 1},
-          {"norm1", 0, 1},           {"norm2", 0, 1},        {"activation", 0, 0.5},  {"residual", 1.0 / 6, 0.5},
-          {"loss", 18, 5}};
+  return {{"qkv", 0, 2.25}, {"proj", 1, 1},         {"dropout", 0.25, 0.25},    {"norm", 0, 1}, {"norm1", 0, 1},
+          {"norm2", 0, 1},  {"activation", 0, 0.5}, {"residual", 1.0 / 6, 0.5}, {"loss", 18, 5}};
 }
 
 const RegisterStack kPlain{{
@@ -60,8 +59,9 @@ const RegisterStack kMegatron2021Ddp{{
 const RegisterStack kMegatron2022{{
     .name = "megatron-2022",
     .summary = "Megatron-LM of MLSys 2023: sums of the backward beside weight gradients, fused accumulation in fp32",
-    .source = "NVIDIA/Megatron-LM, tensor_parallel/layers.py of 2022 (LinearWithGradAccumulationAndAsyncCommunication); "
-              "Korthikanti et al., MLSys 2023, sections 4.2.2 and 6 (from memory)",
+    .source =
+        "NVIDIA/Megatron-LM, tensor_parallel/layers.py of 2022 (LinearWithGradAccumulationAndAsyncCommunication); "
+        "Korthikanti et al., MLSys 2023, sections 4.2.2 and 6 (from memory)",
     .overlap_tensor = true,
     .overlap_cost = kOverlapCost,
     .fused_accumulation = true,

@@ -47,8 +47,8 @@ Exam ShippedExam();
 
 struct ExamResult {
   const ExamPoint* point = nullptr;
-  std::optional<double> seconds{};   // predicted; none: see `refused`
-  std::string refused{};             // why there is no prediction
+  std::optional<double> seconds{};    // predicted; none: see `refused`
+  std::string refused{};              // why there is no prediction
   std::vector<int64_t> peak_bytes{};  // [rank] predicted
   double error() const { return *seconds / point->seconds - 1; }
 };

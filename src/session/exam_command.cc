@@ -68,8 +68,8 @@ std::vector<Part> Parts(const Exam& exam, const std::vector<ExamResult>& results
 // What is wrong, in words; nothing when all is well.
 std::vector<std::string> Judge(const Exam& exam, const std::vector<ExamResult>& results, const Bound& bound) {
   std::vector<std::string> faults;
-  const ErrorSummary held = Summarise(Select(
-      results, [&](const ExamPoint& p) { return p.tier == 1 && !p.fitted && exam.group(p.group).bounded; }));
+  const ErrorSummary held = Summarise(
+      Select(results, [&](const ExamPoint& p) { return p.tier == 1 && !p.fitted && exam.group(p.group).bounded; }));
   if (held.average > bound.average)
     faults.push_back(fmt::format("held-out points are off by {:.2f} % on average, the bound is {:.2f} %",
                                  100 * held.average, 100 * bound.average));
@@ -91,8 +91,8 @@ std::vector<std::string> Judge(const Exam& exam, const std::vector<ExamResult>& 
     for (size_t r = 0; r < point.peak_bytes.size(); ++r) {
       const double ratio = static_cast<double>(point.peak_bytes[r]) / static_cast<double>(result.peak_bytes[r]);
       if (ratio < kLeastMemoryRatio || ratio > 1)
-        faults.push_back(fmt::format("{}, rank {}: measured memory is {:.3f} of the predicted, not {} to 1", point.id, r,
-                                     ratio, kLeastMemoryRatio));
+        faults.push_back(fmt::format("{}, rank {}: measured memory is {:.3f} of the predicted, not {} to 1", point.id,
+                                     r, ratio, kLeastMemoryRatio));
     }
   }
   return faults;
@@ -128,8 +128,8 @@ Json ToJson(const Exam& exam, const std::vector<ExamResult>& results, const std:
   j["points"] = Json::array();
   for (const ExamResult& result : results) {
     const ExamPoint& point = *result.point;
-    Json p = {{"id", point.id},           {"group", point.group},   {"tier", point.tier},
-              {"fitted", point.fitted},   {"seconds", point.seconds}, {"rounding", point.rounding},
+    Json p = {{"id", point.id},         {"group", point.group},     {"tier", point.tier},
+              {"fitted", point.fitted}, {"seconds", point.seconds}, {"rounding", point.rounding},
               {"source", point.source}};
     if (result.seconds) {
       p["predicted_seconds"] = *result.seconds;

@@ -10,10 +10,10 @@
 namespace penstock::session {
 
 struct ExamOptions {
-  std::string file{};                    // empty: the published points that come with Penstock
+  std::string file{};                      // empty: the published points that come with Penstock
   std::vector<std::string> assignments{};  // of every point
-  std::string only{};                     // points whose id contains this; empty: all
-  std::string bound = "6,10";            // AVERAGE,WORST in percent, of held-out points of bounded groups
+  std::string only{};                      // points whose id contains this; empty: all
+  std::string bound = "6,10";              // AVERAGE,WORST in percent, of held-out points of bounded groups
   bool json = false;
   bool verbose = false;
 };

@@ -82,11 +82,10 @@ Prediction Predict(const LoadedSettings& loaded, const Plan& plan, std::shared_p
   Prediction p;
   p.cluster = cluster;
   p.placement = PlacementOf(loaded, cluster);
-  p.profile = std::make_shared<const schedule::Profile>(
-      s.cluster.profile.empty() ? schedule::Profile{} : LoadProfiles(s.cluster.profile));
+  p.profile = std::make_shared<const schedule::Profile>(s.cluster.profile.empty() ? schedule::Profile{}
+                                                                                  : LoadProfiles(s.cluster.profile));
   const auto stack = ArithmeticOf(loaded, *cluster);
-  const cost::Arithmetic arithmetic =
-      stack ? *stack : cost::OwnArithmetic(model::ParsePrecision(s.numerics.precision));
+  const cost::Arithmetic arithmetic = stack ? *stack : cost::OwnArithmetic(model::ParsePrecision(s.numerics.precision));
   const cost::PlanCosts costs({.spec = plan.spec,
                                .partition = plan.partition,
                                .units = plan.units,
@@ -101,16 +100,14 @@ Prediction Predict(const LoadedSettings& loaded, const Plan& plan, std::shared_p
                                .optimizer = s.optimizer.name,
                                .profile = p.profile.get(),
                                .stack = Registry<cost::Stack>::Find(s.cluster.stack)});
-  const simulate::ClusterResources resources(plan.schedule, *p.placement,
-                                             static_cast<int>(s.runtime.intra_op_threads));
-  p.simulation = simulate::Simulate({.schedule = plan.schedule,
-                                     .costs = costs,
-                                     .transport = TransportOf(s),
-                                     .resources = s.cluster.contention ? &resources : nullptr,
-                                     .memory = plan.memory.ranks.empty() || plan.memory.ranks[0].trace.empty()
-                                                   ? nullptr
-                                                   : &plan.memory,
-                                     .title = "predicted"});
+  const simulate::ClusterResources resources(plan.schedule, *p.placement, static_cast<int>(s.runtime.intra_op_threads));
+  p.simulation = simulate::Simulate(
+      {.schedule = plan.schedule,
+       .costs = costs,
+       .transport = TransportOf(s),
+       .resources = s.cluster.contention ? &resources : nullptr,
+       .memory = plan.memory.ranks.empty() || plan.memory.ranks[0].trace.empty() ? nullptr : &plan.memory,
+       .title = "predicted"});
   p.step_seconds = p.simulation.makespan + costs.step_overhead();
   p.copies = plan.schedule.copies;
   p.devices = p.placement->num_devices();
@@ -126,22 +123,22 @@ Prediction Predict(const LoadedSettings& loaded, const Plan& plan, std::shared_p
   }
   p.calibrated = cluster->calibrated || (costs.measured_prices() > 0 && costs.computed_prices() == 0);
 
-  p.facts = {{"schedule", fmt::format("{}, {} stages, {} micro-batches", plan.schedule.name,
-                                      plan.schedule.num_stages(), plan.schedule.num_micro_batches() * p.copies)},
-             {"ranks", fmt::format("{} tensor x {} data x {} pipeline = {} devices{}", s.parallel.tensor,
-                                   s.parallel.data, s.parallel.pipeline, p.devices,
-                                   p.copies > 1 ? fmt::format("; {} replicas are alike and simulated once", p.copies)
-                                                : std::string())},
-             {"simulated", fmt::format("{} actions, {} messages, {}", p.simulation.actions, p.simulation.messages,
-                                       FormatBytes(p.simulation.message_bytes))},
-             {"cluster", fmt::format("{} ({})", cluster->name, cluster->summary)},
-             {"arithmetic", stack ? fmt::format("{}: {}-byte weights and activations, {}-byte gradients",
-                                                arithmetic.precision, arithmetic.weight_bytes,
-                                                arithmetic.gradient_bytes)
-                                  : fmt::format("{}, as the runtime of this project", arithmetic.precision)},
-             {"prices", fmt::format("{} of layers measured, {} computed from the device{}", costs.measured_prices(),
-                                    costs.computed_prices(),
-                                    p.profile->machine.empty() ? "" : "; measured on " + p.profile->machine)}};
+  p.facts = {
+      {"schedule", fmt::format("{}, {} stages, {} micro-batches", plan.schedule.name, plan.schedule.num_stages(),
+                               plan.schedule.num_micro_batches() * p.copies)},
+      {"ranks",
+       fmt::format("{} tensor x {} data x {} pipeline = {} devices{}", s.parallel.tensor, s.parallel.data,
+                   s.parallel.pipeline, p.devices,
+                   p.copies > 1 ? fmt::format("; {} replicas are alike and simulated once", p.copies) : std::string())},
+      {"simulated", fmt::format("{} actions, {} messages, {}", p.simulation.actions, p.simulation.messages,
+                                FormatBytes(p.simulation.message_bytes))},
+      {"cluster", fmt::format("{} ({})", cluster->name, cluster->summary)},
+      {"arithmetic", stack ? fmt::format("{}: {}-byte weights and activations, {}-byte gradients", arithmetic.precision,
+                                         arithmetic.weight_bytes, arithmetic.gradient_bytes)
+                           : fmt::format("{}, as the runtime of this project", arithmetic.precision)},
+      {"prices",
+       fmt::format("{} of layers measured, {} computed from the device{}", costs.measured_prices(),
+                   costs.computed_prices(), p.profile->machine.empty() ? "" : "; measured on " + p.profile->machine)}};
   if (!p.calibrated)
     p.warnings.push_back(fmt::format(
         "uncalibrated: times come from data sheets and published efficiencies of '{}'. Where such prices were held "
@@ -189,8 +186,7 @@ Simulated SimulatePlan(const LoadedSettings& loaded) {
     }
   }
   result.prediction = Predict(loaded, result.plan, cluster);
-  if (!why_not.empty() && s.parallel.data > 8)
-    result.prediction.facts.emplace_back("not folded", why_not);
+  if (!why_not.empty() && s.parallel.data > 8) result.prediction.facts.emplace_back("not folded", why_not);
   return result;
 }
 

@@ -13,8 +13,9 @@ void DeclareModel(config::Section& s, model::ModelConfig* m) {
   model::GptConfig* g = &m->gpt;
   s.Help("The model: a family and its sizes.");
   s.String("family", &m->family, {.choices = Registry<model::ModelFamily>::Names(), .help = "model family"});
-  s.String("reference", &m->reference,
-           {.help = "a published model of `penstock list reference-models` instead of family and sizes; only simulated"});
+  s.String(
+      "reference", &m->reference,
+      {.help = "a published model of `penstock list reference-models` instead of family and sizes; only simulated"});
   s.Int("layers", &g->layers, {.min = 1, .max = 65536, .help = "transformer blocks"});
   s.Int("hidden", &g->hidden, {.min = 1, .max = 1 << 20, .help = "width of the residual stream"});
   s.Int("heads", &g->heads, {.min = 1, .max = 1 << 20, .help = "attention heads; divides hidden"});
@@ -94,11 +95,13 @@ void TrainSettings::Declare(config::Section& s) {
 
 void ClusterSettings::Declare(config::Section& s) {
   s.Help("What a plan is priced on: `penstock simulate`, and the prediction of a training run.");
-  s.String("name", &name,
-           {.help = "a cluster of `penstock list clusters`, a file (docs/clusters.md), or this-machine, which `penstock "
-                    "doctor --calibrate` writes"});
-  s.String("profile", &profile, {.help = "measured times that override computed ones: profile.json of a run, or several "
-                                         "with commas; empty: none"});
+  s.String(
+      "name", &name,
+      {.help = "a cluster of `penstock list clusters`, a file (docs/clusters.md), or this-machine, which `penstock "
+               "doctor --calibrate` writes"});
+  s.String("profile", &profile,
+           {.help = "measured times that override computed ones: profile.json of a run, or several "
+                    "with commas; empty: none"});
   s.String("order", &order,
            {.choices = {"tensor_data_pipeline", "tensor_pipeline_data"},
             .help = "how ranks are laid over the devices, what is nearest first"});
@@ -136,9 +139,10 @@ void ParallelSettings::Declare(config::Section& s) {
       "stages", &stages,
       {.help =
            "how layers are cut into stages: balanced (by cost), even (by count), or blocks per stage such as '3,3,2'"});
-  s.String("recompute", &recompute,
-           {.help = "none; full: keep only the inputs of a stage and run its forward again before the backward; "
-                    "stages such as '0,2': full in these alone; selective: the core of attention again (only simulated)"});
+  s.String(
+      "recompute", &recompute,
+      {.help = "none; full: keep only the inputs of a stage and run its forward again before the backward; "
+               "stages such as '0,2': full in these alone; selective: the core of attention again (only simulated)"});
   s.String("split_backward", &split_backward,
            {.choices = {"as_ordered", "always", "never"},
             .help = "input and weight half of backward apart: as the schedule has it, always, or never"});

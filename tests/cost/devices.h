@@ -20,8 +20,10 @@ inline cluster::Cluster SlowCluster() {
   cluster.name = "slow";
   cluster.devices = {SlowDevice()};
   cluster.levels.resize(2);
-  cluster.levels[0] = {.name = "node", .size = 4, .link = {.latency_seconds = 1, .bytes_per_second = 100, .efficiency = {}}};
-  cluster.levels[1] = {.name = "all", .size = 4, .link = {.latency_seconds = 2, .bytes_per_second = 10, .efficiency = {}}};
+  cluster.levels[0] = {
+      .name = "node", .size = 4, .link = {.latency_seconds = 1, .bytes_per_second = 100, .efficiency = {}}};
+  cluster.levels[1] = {
+      .name = "all", .size = 4, .link = {.latency_seconds = 2, .bytes_per_second = 10, .efficiency = {}}};
   return cluster;
 }
 

@@ -78,8 +78,8 @@ TEST(PlanCosts, ComputeIsTheSumOverTheLayersOfAStage) {
   const cluster::Device device = SlowDevice();
   double forward = 0, backward = 0;
   for (const int layer : {0, 1}) {  // embedding and the first block
-    const LayerPrices p = PriceLayer(c.spec.layers[layer],
-                                     {.device = device, .arithmetic = MixedArithmetic("bf16"), .length = kLength});
+    const LayerPrices p =
+        PriceLayer(c.spec.layers[layer], {.device = device, .arithmetic = MixedArithmetic("bf16"), .length = kLength});
     forward += p.forward.seconds;
     backward += p.backward_input.seconds + p.backward_weight.seconds;
   }
@@ -149,7 +149,7 @@ TEST(Stacks, AllSayWhatTheyAreAndWhereFrom) {
   for (const auto& [name, stack] : Registry<Stack>::All()) {
     SCOPED_TRACE(name);
     EXPECT_FALSE(stack.summary.empty());
-    if (name != "plain") EXPECT_FALSE(stack.source.empty());
+    EXPECT_EQ(stack.source.empty(), name == "plain");
     EXPECT_GE(stack.overlap_cost, 0);
     EXPECT_LT(stack.overlap_cost, 1);
     // Extra kernels name operations that there are.

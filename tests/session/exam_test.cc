@@ -17,7 +17,8 @@ namespace penstock::session {
 namespace {
 
 const std::string kGroup = "[[group]]\nname = \"g\"\nsummary = \"a group\"\n";
-const std::string kPoint = "[[point]]\nid = \"p\"\ngroup = \"g\"\nseconds = 2\nsource = \"s\"\nset = \"train.batch=1\"\n";
+const std::string kPoint =
+    "[[point]]\nid = \"p\"\ngroup = \"g\"\nseconds = 2\nsource = \"s\"\nset = \"train.batch=1\"\n";
 
 std::string FaultOf(const std::string& text) {
   try {
@@ -105,8 +106,8 @@ TEST(Exam, OrderOfPairsThatDifferByMoreThanATenth) {
   ExamPoint a, b, c;
   a.seconds = 10, b.seconds = 10.5, c.seconds = 20;
   // a and b are too close to count; c is slower than both, and predicted so against a only.
-  const PairOrder order = OrderOfPairs(
-      {{.point = &a, .seconds = 9}, {.point = &b, .seconds = 16}, {.point = &c, .seconds = 15}});
+  const PairOrder order =
+      OrderOfPairs({{.point = &a, .seconds = 9}, {.point = &b, .seconds = 16}, {.point = &c, .seconds = 15}});
   EXPECT_EQ(order.pairs, 2);
   EXPECT_EQ(order.in_order, 1);
 }
@@ -146,8 +147,9 @@ TEST(ExamCommand, OwnRunsAreHeldToTheirMemory) {
   const std::string file = testing::TempDir() + "/exam_own.toml";
   const auto exam = [&](const std::string& peaks) {
     WriteFileAtomically(file,
-                        kGroup + "kind = \"own\"\n[[point]]\nid = \"run\"\ngroup = \"g\"\nseconds = 1\nsource = \"here\"\n"
-                                 "set = \"cluster.name=a100-80\"\npeak_bytes = " +
+                        kGroup +
+                            "kind = \"own\"\n[[point]]\nid = \"run\"\ngroup = \"g\"\nseconds = 1\nsource = \"here\"\n"
+                            "set = \"cluster.name=a100-80\"\npeak_bytes = " +
                             peaks + "\n",
                         /*overwrite=*/true);
     std::ostringstream out;

@@ -12,8 +12,8 @@
 namespace penstock::cost {
 namespace {
 
-// The elements that the reduction of a unit carries: with Stack::reduce_at_end the first stage of a rank, whose backward
-// is the last, those of all its stages, and the others none.
+// The elements that the reduction of a unit carries: with Stack::reduce_at_end the first stage of a rank, whose
+// backward is the last, those of all its stages, and the others none.
 double ElementsOf(const PlanCosts& costs, const schedule::Action& action) {
   const CostRequest& q = costs.request();
   const int unit = action.key.unit.stage, stages = q.partition.stages();
@@ -34,8 +34,7 @@ Price Reduce(const PlanCosts& costs, int rank, const schedule::Action& action, c
   const GroupLink& link = costs.link_of_group(action.peer_or_group);
   if (link.members < 2 || elements == 0) return {};
   const Arithmetic& arithmetic = costs.request().arithmetic;
-  if (const auto measured =
-          costs.Measured(fmt::format("{}:{}:{}", what, link.members, arithmetic.precision), elements))
+  if (const auto measured = costs.Measured(fmt::format("{}:{}:{}", what, link.members, arithmetic.precision), elements))
     return *measured;
   const double bytes = elements * arithmetic.gradient_bytes;
   if (costs.device(rank).cores > 0 && link.bytes_per_second <= 0)

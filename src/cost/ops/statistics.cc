@@ -30,8 +30,10 @@ const RegisterPrice kGatherStatistics{{
 
 const RegisterPrice kFiniteClip{{
     .name = std::string(schedule::ops::kFiniteClip),
-    .price = [](const PlanCosts& costs, int rank,
-                const schedule::Action&) { return Price{costs.device(rank).launch_seconds, false}; },
+    .price =
+        [](const PlanCosts& costs, int rank, const schedule::Action&) {
+          return Price{costs.device(rank).launch_seconds, false};
+        },
 }};
 
 }  // namespace
