@@ -30,7 +30,9 @@ const RegisterStack kPlain{{
 const RegisterStack kMegatron2021{{
     .name = "megatron-2021",
     .summary = "Megatron-LM of SC 2021: fused softmax and bias, fp16 gradients, reduced after the backward",
-    .source = "NVIDIA/Megatron-LM at commit 6985e58938: megatron/model/distributed.py, mpu/layers.py, optimizer/",
+    .source =
+        "NVIDIA/Megatron-LM at commit 6985e58938: megatron/model/distributed.py (fp16 gradients, flattened, after the "
+        "backward); mpu/cross_entropy.py at 34ed99d1f0; layers, pipeline messages and optimizer from memory",
     .fused_accumulation = false,
     .gradient_bytes = 2,
     .reduce_at_end = true,
@@ -44,7 +46,7 @@ const RegisterStack kMegatron2021{{
 const RegisterStack kMegatron2021Ddp{{
     .name = "megatron-2021-ddp",
     .summary = "the same with PyTorch's data parallelism: gradients reduced in buckets beside the backward",
-    .source = "NVIDIA/Megatron-LM at commit 6985e58938, --DDP-impl torch; Li et al., VLDB 2020",
+    .source = "NVIDIA/Megatron-LM at commit 6985e58938, --DDP-impl torch; Li et al., VLDB 2020; else as megatron-2021",
     .overlap_cost = kOverlapCost,
     .fused_accumulation = false,
     .gradient_bytes = 2,
@@ -60,8 +62,8 @@ const RegisterStack kMegatron2022{{
     .name = "megatron-2022",
     .summary = "Megatron-LM of MLSys 2023: sums of the backward beside weight gradients, fused accumulation in fp32",
     .source =
-        "NVIDIA/Megatron-LM, tensor_parallel/layers.py of 2022 (LinearWithGradAccumulationAndAsyncCommunication); "
-        "Korthikanti et al., MLSys 2023, sections 4.2.2 and 6 (from memory)",
+        "NVIDIA/Megatron-LM, megatron/core/tensor_parallel/layers.py at commit 000c4ac24f: the backward of its linear "
+        "layers. That the runs of the paper had both fusions is inferred from its date and sections (from memory)",
     .overlap_tensor = true,
     .overlap_cost = kOverlapCost,
     .fused_accumulation = true,

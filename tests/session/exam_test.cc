@@ -33,6 +33,12 @@ TEST(Exam, TheShippedFileIsTheOneOfTheSourcesAndEveryPointHasASource) {
   const Exam shipped = ShippedExam(), file = ReadExam(SourceFolder() + "/exam/published.toml");
   ASSERT_EQ(shipped.points.size(), file.points.size());
   EXPECT_GE(shipped.points.size(), 60u);
+  for (size_t i = 0; i < file.points.size(); ++i) {
+    EXPECT_EQ(shipped.points[i].id, file.points[i].id);
+    EXPECT_EQ(shipped.points[i].seconds, file.points[i].seconds);
+    EXPECT_EQ(shipped.points[i].assignments, file.points[i].assignments);
+    EXPECT_EQ(shipped.points[i].source, file.points[i].source);
+  }
   std::map<std::string, int> bounded, fitted;
   for (const ExamPoint& p : shipped.points) {
     EXPECT_FALSE(p.source.empty()) << p.id;
@@ -126,6 +132,27 @@ TEST(ExamCommand, TheCorePassesAndNothingIsSkippedSilently) {
   EXPECT_GE(predicted, 33u);
   EXPECT_LE(j["parts"]["bounded groups, held out"]["average"], 0.0365);
   EXPECT_LE(j["parts"]["bounded groups"]["average"], 0.0365);
+}
+
+// docs/exam.md has the errors of this build.
+TEST(ExamDocs, AreUpToDate) {
+  const std::string docs = ReadFile(SourceFolder() + "/docs/exam.md");
+  const Exam exam = ShippedExam();
+  for (const ExamPoint& p : exam.points) {
+    const ExamResult result = Examine(p, {});
+    if (!result.seconds) continue;
+    const std::string row =
+        fmt::format("| {} | {} | {} | {:.4g} | {:.4g} | {:+.1f} |", p.id, p.tier, p.fitted ? "fitted" : "held out",
+                    p.seconds, *result.seconds, 100 * result.error());
+    EXPECT_NE(docs.find(row), std::string::npos) << "docs/exam.md should have: " << row;
+  }
+  std::ostringstream out;
+  RunExam({.json = true}, out);
+  for (const auto& [name, part] : nlohmann::ordered_json::parse(out.str())["parts"].items()) {
+    const std::string row = fmt::format("| {} | {} | {:.2f} | {:.2f} |", name, part["points"].get<int>(),
+                                        100 * part["average"].get<double>(), 100 * part["worst"].get<double>());
+    EXPECT_NE(docs.find(row), std::string::npos) << "docs/exam.md should have: " << row;
+  }
 }
 
 TEST(ExamCommand, ADistortedClusterFails) {
