@@ -11,6 +11,7 @@
 #include "cost/arithmetic.h"
 #include "cost/group_link.h"
 #include "cost/price.h"
+#include "cost/stack.h"
 #include "model/spec.h"
 
 namespace penstock::cost {
@@ -24,12 +25,15 @@ struct LayerRequest {
   bool sequence_parallel = false;  // what the group replicates is split along the sequence (Korthikanti et al. 2022)
   bool selective = false;          // the core of attention runs again before its backward
   GroupLink tensor_link{};         // of the tensor-parallel group
+  Stack stack{};
 };
 
 struct LayerPrices {
   Price forward, backward_input, backward_weight;
   // Of these, waiting for the tensor-parallel group.
   Price forward_reduce, backward_reduce;
+  // What a backward of both halves takes less than the two apart: communication beside compute (Stack).
+  double hidden_seconds = 0;
 };
 
 LayerPrices PriceLayer(const model::LayerSpec& layer, const LayerRequest& request);

@@ -108,7 +108,9 @@ void PlanCosts::PriceStages() {
                                      .tensor = request_.placement.tensor(),
                                      .sequence_parallel = request_.sequence_parallel,
                                      .selective = request_.selective,
-                                     .tensor_link = tensor_link};
+                                     .tensor_link = tensor_link,
+                                     .stack = request_.stack};
+    tensor_links_.push_back(tensor_link);
     // Layers that are alike have one price.
     std::map<std::string, StagePrices> known;
     auto& row = stages_.emplace_back();
@@ -138,6 +140,7 @@ std::optional<Price> PlanCosts::MeasuredLayer(int layer, std::string_view kind) 
 PlanCosts::StagePrices PlanCosts::PriceOfLayer(int layer, const LayerPrices& computed) {
   StagePrices prices{computed.forward, computed.backward_input + computed.backward_weight, computed.backward_input,
                      computed.backward_weight};
+  prices.backward.seconds -= computed.hidden_seconds;
   const auto take = [this](Price& price, const std::optional<Price>& measured) {
     ++(measured ? measured_ : computed_);
     if (measured) price = *measured;
@@ -172,18 +175,48 @@ int64_t PlanCosts::EdgeElements(int edge) const {
   return (elements + request_.placement.tensor() - 1) / request_.placement.tensor();
 }
 
-Price PlanCosts::PriceSend(int rank, const Action& action) const {
+Price PlanCosts::Transfer(int from_rank, int to_rank, int edge) const {
   const cluster::Cluster& cluster = request_.placement.cluster();
-  const int64_t from = request_.placement.DeviceOf(rank), to = request_.placement.DeviceOf(action.peer_or_group);
-  const auto edge = static_cast<size_t>(action.key.part);
+  const int64_t from = request_.placement.DeviceOf(from_rank), to = request_.placement.DeviceOf(to_rank);
   if (cluster.overrides.empty()) {
     const int level = cluster.LevelBetween(from, to);
-    return level < 0 ? Price{} : sends_[level].at(edge);
+    return level < 0 ? Price{} : sends_[level].at(static_cast<size_t>(edge));
   }
   const cluster::Link& link = cluster.LinkBetween(from, to);
   if (link.bytes_per_second <= 0) return {};
-  const double bytes = static_cast<double>(EdgeElements(action.key.part)) * request_.arithmetic.boundary_bytes;
+  const double bytes = static_cast<double>(EdgeElements(edge)) * request_.arithmetic.boundary_bytes;
   return {link.Seconds(bytes) - link.latency_seconds, !link.efficiency.InRange(bytes)};
+}
+
+Price PlanCosts::PriceSend(int rank, const Action& action) const {
+  // Its rank has waited for it: OwnSends.
+  if (request_.stack.waits_for_sends) return {};
+  return Transfer(rank, action.peer_or_group, action.key.part);
+}
+
+Price PlanCosts::OwnSends(int rank, const Action& compute) const {
+  Price price;
+  if (!request_.stack.waits_for_sends) return price;
+  const schedule::Schedule& s = request_.schedule;
+  const int stage = compute.key.unit.stage;
+  const bool forward = compute.key.kind == Kind::forward;
+  for (const int edge : forward ? s.graph.outputs(stage) : s.graph.inputs(stage)) {
+    const int other = forward ? s.graph.edges()[edge].to : s.graph.edges()[edge].from;
+    const int peer = s.route.rank_of(other, compute.key.micro_batch);
+    if (peer == rank) continue;
+    price += Transfer(rank, peer, edge);
+    price.seconds += LatencyBetween(rank, peer);
+  }
+  return price;
+}
+
+double PlanCosts::BackwardSeconds(int rank, int stage) const { return stages_[type_of_[rank]][stage].backward.seconds; }
+
+Price PlanCosts::GatherBoundary(int rank, int edge) const {
+  const int64_t tensor = request_.placement.tensor();
+  if (!request_.stack.gather_boundary || request_.sequence_parallel || tensor == 1) return {};
+  const double bytes = static_cast<double>(EdgeElements(edge) * tensor) * request_.arithmetic.boundary_bytes;
+  return AllGather(tensor_links_[type_of_[rank]], bytes);
 }
 
 Price PlanCosts::PriceOperator(int rank, const Action& action) const {
@@ -196,12 +229,13 @@ Price PlanCosts::PriceOf(int rank, const Action& action) const {
   const Price& overhead = overhead_[static_cast<size_t>(action.key.kind)];
   switch (action.key.kind) {
     case Kind::forward:
+      return stage().forward + OwnSends(rank, action) + overhead;
     case Kind::recompute:
       return stage().forward + overhead;
     case Kind::backward:
-      return stage().backward + overhead;
+      return stage().backward + OwnSends(rank, action) + overhead;
     case Kind::backward_input:
-      return stage().backward_input + overhead;
+      return stage().backward_input + OwnSends(rank, action) + overhead;
     case Kind::backward_weight:
       return stage().backward_weight + overhead;
     case Kind::update: {
@@ -214,7 +248,7 @@ Price PlanCosts::PriceOf(int rank, const Action& action) const {
       const double copy = a.master_bytes > 0 ? a.master_bytes : a.weight_bytes;
       const double bytes = n * (a.gradient_bytes + 2 * copy + 2 * request_.optimizer_states * a.state_bytes +
                                 (a.master_bytes > 0 ? a.weight_bytes : 0));
-      return MemoryBound(device(rank), bytes) + overhead;
+      return MemoryBound(device(rank), bytes + n * request_.stack.update_bytes) + overhead;
     }
     case Kind::send:
       return PriceSend(rank, action) + overhead;
@@ -236,9 +270,13 @@ bool PlanCosts::Extrapolated(const schedule::Schedule&, int rank, const Action& 
   return PriceOf(rank, action).extrapolated;
 }
 
-double PlanCosts::Latency(const schedule::Schedule&, int from, int to, const Action&) const {
+double PlanCosts::LatencyBetween(int from, int to) const {
   const int64_t a = request_.placement.DeviceOf(from), b = request_.placement.DeviceOf(to);
   return a == b ? 0 : request_.placement.cluster().LinkBetween(a, b).latency_seconds;
+}
+
+double PlanCosts::Latency(const schedule::Schedule&, int from, int to, const Action&) const {
+  return request_.stack.waits_for_sends ? 0 : LatencyBetween(from, to);
 }
 
 }  // namespace penstock::cost

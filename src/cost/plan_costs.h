@@ -17,6 +17,7 @@
 #include "cost/layer_price.h"
 #include "cost/placement.h"
 #include "cost/price.h"
+#include "cost/stack.h"
 #include "model/partition.h"
 #include "model/spec.h"
 #include "model/units.h"
@@ -40,6 +41,7 @@ struct CostRequest {
   int optimizer_states = 0;                    // values per parameter that the optimizer keeps
   std::string optimizer;                       // name, in subjects of the profile
   const schedule::Profile* profile = nullptr;  // may be null
+  Stack stack{};
 };
 
 // Names the layer in subjects of a profile: its kind and everything its time depends on but the micro-batch.
@@ -68,6 +70,10 @@ class PlanCosts final : public schedule::ActionCosts<double> {
   // What the members of a group see: one collective per member of the tensor-parallel cells, beside each other.
   const GroupLink& link_of_group(int32_t group) const { return groups_[group]; }
   int64_t elements(int unit) const;  // of a parameter unit, of one member of the cell
+  // A boundary that comes in shares, put together by the members of a cell (Stack::gather_boundary).
+  Price GatherBoundary(int rank, int edge) const;
+  // Of one backward of a stage, both halves.
+  double BackwardSeconds(int rank, int stage) const;
   // From the profile when it has the subject.
   std::optional<Price> Measured(const std::string& subject, double size) const;
 
@@ -83,12 +89,17 @@ class PlanCosts final : public schedule::ActionCosts<double> {
   void FindDevices();
   void FindGroups();
   void PriceStages();
-  int64_t EdgeElements(int edge) const;  // of a boundary, on one member of the cell
+  int64_t EdgeElements(int edge) const;              // of a boundary, on one member of the cell
+  Price Transfer(int from, int to, int edge) const;  // of a boundary between two ranks, without latency
+  double LatencyBetween(int from, int to) const;     // of two ranks
+  // Of the messages that a compute action makes, where its rank waits for them (Stack::waits_for_sends).
+  Price OwnSends(int rank, const schedule::Action& compute) const;
 
   const CostRequest request_;
   std::vector<const cluster::Device*> device_types_;
   std::vector<int> type_of_;                            // [rank]
   std::vector<std::vector<StagePrices>> stages_;        // [device type][stage]
+  std::vector<GroupLink> tensor_links_;                 // [device type]
   std::vector<GroupLink> groups_;                       // [group]
   std::array<Price, schedule::kKindCount> overhead_{};  // of an action, by kind; measured
   std::vector<std::vector<Price>> sends_;               // [level of the cluster][edge]

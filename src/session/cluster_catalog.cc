@@ -1,5 +1,6 @@
-// Clusters and reference models in `penstock list`.
+// Clusters, software stacks and reference models in `penstock list`.
 #include "cluster/read.h"
+#include "cost/stack.h"
 #include "model/catalogue.h"
 #include "session/catalog.h"
 
@@ -15,6 +16,7 @@ std::vector<CatalogEntry> Clusters() {
 }
 
 const RegisterCatalogSection kClusters{{.name = "clusters", .entries = &Clusters}};
+const RegisterCatalogSection kStacks{{.name = "stacks", .entries = &EntriesOf<cost::Stack>}};
 const RegisterCatalogSection kReferenceModels{
     {.name = "reference-models", .entries = &EntriesOf<model::CatalogueEntry>}};
 

@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "cluster/read.h"
 #include "cluster/resize.h"
+#include "cost/stack.h"
 #include "session/profile_file.h"
 #include "simulate/cluster_resources.h"
 
@@ -80,7 +81,14 @@ std::optional<cost::Arithmetic> ArithmeticOf(const LoadedSettings& loaded, const
   const Settings& s = loaded.values;
   const bool own = s.cluster.arithmetic == "own" ||
                    (s.cluster.arithmetic == "auto" && (s.numerics.precision != "bf16" || cluster.devices[0].cores > 0));
-  if (!own) return cost::MixedArithmetic("bf16");
+  if (!own) {
+    // Devices from before bf16 compute in fp16 at the same widths.
+    const bool bf16 = cluster.devices[0].flops_per_second.count("bf16") > 0;
+    cost::Arithmetic arithmetic = cost::MixedArithmetic(bf16 ? "bf16" : "fp16");
+    const int gradient = Registry<cost::Stack>::Find(s.cluster.stack).gradient_bytes;
+    if (gradient > 0) arithmetic.gradient_bytes = gradient;
+    return arithmetic;
+  }
   // On other devices than CPUs every rank has its own memory, and nothing is known of workspaces.
   if (s.parallel.tensor > 1 || !s.model.reference.empty() || s.parallel.recompute == "selective") {
     cost::Arithmetic arithmetic = cost::OwnArithmetic(model::ParsePrecision(s.numerics.precision));
@@ -112,7 +120,8 @@ Prediction Predict(const LoadedSettings& loaded, const Plan& plan, std::shared_p
                         .selective = s.parallel.recompute == "selective",
                         .optimizer_states = optim::StatesPerParameter(s.optimizer),
                         .optimizer = s.optimizer.name,
-                        .profile = p.profile.get()});
+                        .profile = p.profile.get(),
+                        .stack = Registry<cost::Stack>::Find(s.cluster.stack)});
   const cost::PlanCosts& costs = *p.costs;
   const simulate::ClusterResources resources(plan.schedule, *p.placement, static_cast<int>(s.runtime.intra_op_threads));
   p.simulation = simulate::Simulate(

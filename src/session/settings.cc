@@ -1,5 +1,6 @@
 #include "session/settings.h"
 
+#include "cost/stack.h"
 #include "schedule/builder.h"
 #include "schedule/route.h"
 
@@ -108,6 +109,9 @@ void ClusterSettings::Declare(config::Section& s) {
            {.choices = {"auto", "own", "mixed"},
             .help = "own: what this project's runtime keeps and sends; mixed: 16-bit weights, activations and messages "
                     "with fp32 gradients and master weights; auto: own on CPUs or unless numerics.precision is bf16"});
+  s.String("stack", &stack,
+           {.choices = Registry<cost::Stack>::Names(),
+            .help = "what the training software overlaps and fuses (docs/exam.md)"});
   s.String("transport", &transport,
            {.choices = {"channelled", "eager", "blocking"}, .help = "how messages of a rank wait for each other"});
   s.Bool("fold", &fold, {.help = "identical replicas are simulated once"});

@@ -83,6 +83,7 @@ struct ClusterSettings {
   std::string profile;
   std::string order = "tensor_data_pipeline";
   std::string arithmetic = "auto";
+  std::string stack = "plain";
   std::string transport = "channelled";
   bool fold = true;
   bool contention = true;

@@ -30,10 +30,10 @@ class PredictedRun : public testing::Test {
     for (int i = 0; i < 4000; ++i) text += "line " + std::to_string(i * i) + "\n";
     WriteFileAtomically(folder_ + "/text/a.txt", text);
     config_ = folder_ + "/config.toml";
-    WriteFileAtomically(config_,
-                        "[run]\ndir = \"" + folder_ + "/run\"\n[train]\nsteps = 4\nbatch = 8\nmicro_batch = 2\n" +
-                            "[model]\nlayers = 4\nhidden = 32\nheads = 4\n[data]\nsource = \"text\"\npath = \"" + folder_ +
-                            "/text\"\nsequence = 16\n[parallel]\npipeline = 2\n[checkpoint]\nat_end = false\n");
+    WriteFileAtomically(
+        config_, "[run]\ndir = \"" + folder_ + "/run\"\n[train]\nsteps = 4\nbatch = 8\nmicro_batch = 2\n" +
+                     "[model]\nlayers = 4\nhidden = 32\nheads = 4\n[data]\nsource = \"text\"\npath = \"" + folder_ +
+                     "/text\"\nsequence = 16\n[parallel]\npipeline = 2\n[checkpoint]\nat_end = false\n");
   }
   void TearDown() override { unsetenv("XDG_CONFIG_HOME"); }
   void Train(std::vector<std::string> assignments = {}) {

@@ -1,0 +1,177 @@
+#include "session/exam_command.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "base/error.h"
+#include "session/exam.h"
+
+namespace penstock::session {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Measured memory that is above the predicted, or much below it, is a fault of the prediction.
+constexpr double kLeastMemoryRatio = 0.95;
+
+struct Bound {
+  double average = 0, worst = 0;  // shares
+};
+
+Bound ParseBound(const std::string& text) {
+  Bound bound;
+  char rest = 0;
+  if (std::sscanf(text.c_str(), "%lf,%lf%c", &bound.average, &bound.worst, &rest) != 2 || !(bound.average >= 0) ||
+      !(bound.worst >= 0))
+    throw UserError("--bound: '{}' is no AVERAGE,WORST in percent such as '6,10'", text);
+  return {bound.average / 100, bound.worst / 100};
+}
+
+struct Part {
+  std::string name;
+  ErrorSummary summary;
+};
+
+// Tier 1 points of the groups that `takes` accepts.
+std::vector<ExamResult> Select(const std::vector<ExamResult>& results,
+                               const std::function<bool(const ExamPoint&)>& takes) {
+  std::vector<ExamResult> some;
+  for (const ExamResult& result : results)
+    if (takes(*result.point)) some.push_back(result);
+  return some;
+}
+
+std::vector<Part> Parts(const Exam& exam, const std::vector<ExamResult>& results) {
+  std::vector<Part> parts;
+  const auto add = [&](std::string name, const std::function<bool(const ExamPoint&)>& takes) {
+    const ErrorSummary summary = Summarise(Select(results, takes));
+    if (summary.points > 0) parts.push_back({std::move(name), summary});
+  };
+  for (const ExamGroup& group : exam.groups) {
+    add(group.name, [&](const ExamPoint& p) { return p.tier == 1 && p.group == group.name; });
+    add(group.name + ", tier 2", [&](const ExamPoint& p) { return p.tier != 1 && p.group == group.name; });
+  }
+  const auto bounded = [&](const ExamPoint& p) { return p.tier == 1 && exam.group(p.group).bounded; };
+  add("bounded groups", bounded);
+  add("bounded groups, fitted", [&](const ExamPoint& p) { return bounded(p) && p.fitted; });
+  add("bounded groups, held out", [&](const ExamPoint& p) { return bounded(p) && !p.fitted; });
+  add("all", [&](const ExamPoint&) { return true; });
+  return parts;
+}
+
+// What is wrong, in words; nothing when all is well.
+std::vector<std::string> Judge(const Exam& exam, const std::vector<ExamResult>& results, const Bound& bound) {
+  std::vector<std::string> faults;
+  const ErrorSummary held = Summarise(
+      Select(results, [&](const ExamPoint& p) { return p.tier == 1 && !p.fitted && exam.group(p.group).bounded; }));
+  if (held.average > bound.average)
+    faults.push_back(fmt::format("held-out points are off by {:.2f} % on average, the bound is {:.2f} %",
+                                 100 * held.average, 100 * bound.average));
+  if (held.worst > bound.worst)
+    faults.push_back(fmt::format("{} is off by {:.2f} %, the bound is {:.2f} %", held.worst_id, 100 * held.worst,
+                                 100 * bound.worst));
+  const auto own = Select(results, [&](const ExamPoint& p) { return exam.group(p.group).own; });
+  if (const PairOrder order = OrderOfPairs(own); order.in_order < order.pairs)
+    faults.push_back(fmt::format("{} of {} pairs of own runs are predicted in the wrong order",
+                                 order.pairs - order.in_order, order.pairs));
+  for (const ExamResult& result : own) {
+    const ExamPoint& point = *result.point;
+    if (point.peak_bytes.empty() || !result.seconds) continue;
+    if (point.peak_bytes.size() != result.peak_bytes.size()) {
+      faults.push_back(fmt::format("{} has peaks of {} ranks, and the plan has {}", point.id, point.peak_bytes.size(),
+                                   result.peak_bytes.size()));
+      continue;
+    }
+    for (size_t r = 0; r < point.peak_bytes.size(); ++r) {
+      const double ratio = static_cast<double>(point.peak_bytes[r]) / static_cast<double>(result.peak_bytes[r]);
+      if (ratio < kLeastMemoryRatio || ratio > 1)
+        faults.push_back(fmt::format("{}, rank {}: measured memory is {:.3f} of the predicted, not {} to 1", point.id,
+                                     r, ratio, kLeastMemoryRatio));
+    }
+  }
+  return faults;
+}
+
+std::string ToText(const Exam& exam, const std::vector<ExamResult>& results, bool verbose) {
+  std::string text = fmt::format("{:<38} {:>4} {:>9} {:>11} {:>11} {:>8}\n", "point", "tier", "", "measured s",
+                                 "predicted s", "error %");
+  for (const ExamResult& result : results) {
+    const ExamPoint& point = *result.point;
+    if (!result.seconds) continue;
+    text += fmt::format("{:<38} {:>4} {:>9} {:>11.4g} {:>11.4g} {:>+8.2f}\n", point.id, point.tier,
+                        point.fitted ? "fitted" : "held out", point.seconds, *result.seconds, 100 * result.error());
+    if (verbose)
+      text += fmt::format("    penstock simulate /dev/null --set {}\n    {}\n", fmt::join(point.assignments, " "),
+                          point.source);
+  }
+  std::string reason;
+  for (const ExamResult& result : results) {
+    if (result.seconds) continue;
+    if (result.refused != reason) text += fmt::format("not predicted: {}\n", reason = result.refused);
+    text += fmt::format("    {}\n", result.point->id);
+  }
+  text += fmt::format("\n{:<38} {:>6} {:>11} {:>8}  {}\n", "", "points", "average %", "worst %", "which");
+  for (const Part& part : Parts(exam, results))
+    text += fmt::format("{:<38} {:>6} {:>11.2f} {:>8.2f}  {}\n", part.name, part.summary.points,
+                        100 * part.summary.average, 100 * part.summary.worst, part.summary.worst_id);
+  return text;
+}
+
+Json ToJson(const Exam& exam, const std::vector<ExamResult>& results, const std::vector<std::string>& faults) {
+  Json j;
+  j["points"] = Json::array();
+  for (const ExamResult& result : results) {
+    const ExamPoint& point = *result.point;
+    Json p = {{"id", point.id},         {"group", point.group},     {"tier", point.tier},
+              {"fitted", point.fitted}, {"seconds", point.seconds}, {"rounding", point.rounding},
+              {"source", point.source}};
+    if (result.seconds) {
+      p["predicted_seconds"] = *result.seconds;
+      p["error"] = result.error();
+      p["assignments"] = point.assignments;
+      if (!point.peak_bytes.empty()) {
+        p["peak_bytes"] = point.peak_bytes;
+        p["predicted_peak_bytes"] = result.peak_bytes;
+      }
+    } else {
+      p["refused"] = result.refused;
+    }
+    j["points"].push_back(std::move(p));
+  }
+  for (const Part& part : Parts(exam, results))
+    j["parts"][part.name] = {{"points", part.summary.points},
+                             {"average", part.summary.average},
+                             {"worst", part.summary.worst},
+                             {"worst_id", part.summary.worst_id}};
+  j["faults"] = faults;
+  j["passed"] = faults.empty();
+  return j;
+}
+
+}  // namespace
+
+int RunExam(const ExamOptions& options, std::ostream& out) {
+  const Bound bound = ParseBound(options.bound);
+  const Exam exam = options.file.empty() ? ShippedExam() : ReadExam(options.file);
+  std::vector<ExamResult> results;
+  for (const ExamPoint& point : exam.points)
+    if (point.id.find(options.only) != std::string::npos) results.push_back(Examine(point, options.assignments));
+  if (results.empty()) throw UserError("--only: no point has '{}' in its id", options.only);
+  const std::vector<std::string> faults = Judge(exam, results, bound);
+  if (options.json) {
+    out << ToJson(exam, results, faults).dump(2) << "\n";
+  } else {
+    out << ToText(exam, results, options.verbose);
+    for (const std::string& fault : faults) out << "FAIL: " << fault << "\n";
+    if (faults.empty()) out << fmt::format("PASS: within {} % on average and at worst\n", options.bound);
+  }
+  return faults.empty() ? 0 : 1;
+}
+
+}  // namespace penstock::session
