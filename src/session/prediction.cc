@@ -83,8 +83,9 @@ std::optional<cost::Arithmetic> ArithmeticOf(const LoadedSettings& loaded, const
                    (s.cluster.arithmetic == "auto" && (s.numerics.precision != "bf16" || cluster.devices[0].cores > 0));
   if (!own) {
     // Devices from before bf16 compute in fp16 at the same widths.
-    const bool bf16 = cluster.devices[0].flops_per_second.count("bf16") > 0;
-    cost::Arithmetic arithmetic = cost::MixedArithmetic(bf16 ? "bf16" : "fp16");
+    const auto& peaks = cluster.devices[0].flops_per_second;
+    const bool fp16 = peaks.count("bf16") == 0 && peaks.count("fp16") > 0;
+    cost::Arithmetic arithmetic = cost::MixedArithmetic(fp16 ? "fp16" : "bf16");
     const int gradient = Registry<cost::Stack>::Find(s.cluster.stack).gradient_bytes;
     if (gradient > 0) arithmetic.gradient_bytes = gradient;
     return arithmetic;

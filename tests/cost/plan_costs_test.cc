@@ -142,7 +142,10 @@ TEST(PlanCosts, UpdatesMoveStatesAndMasterWeights) {
 }
 
 TEST(PlanCosts, EveryOperatorHasAPrice) {
-  EXPECT_EQ(Registry<OperatorPrice>::Names(), Registry<schedule::Operator>::Names());
+  std::vector<std::string> operators;
+  for (const std::string& name : Registry<schedule::Operator>::Names())
+    if (name.rfind("test.", 0) != 0) operators.push_back(name);  // those of other tests of this program
+  EXPECT_EQ(Registry<OperatorPrice>::Names(), operators);
 }
 
 TEST(Stacks, AllSayWhatTheyAreAndWhereFrom) {
