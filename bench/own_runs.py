@@ -3,7 +3,8 @@
 
     python3 bench/own_runs.py build/penstock --record exam/own [--rounds 5]
 
-First a profile: one rank, each micro-batch size (cluster.profile of all predictions). Then all plans, interleaved,
+First a profile: as many replicas as cores, each micro-batch size (cluster.profile of all predictions); one rank alone
+gives times that are 10 to 20 % too short for two. Then all plans, interleaved,
 `--rounds` times; the step time of a plan is the median over rounds of the median over steps. Predictions are made by
 `penstock simulate` from the same configuration. Nothing else should run on the machine.
 
@@ -101,6 +102,8 @@ def main():
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--plans", default=",".join(PLANS))
     parser.add_argument("--profiles", help="folder with MODEL.json instead of measuring them")
+    parser.add_argument("--profile-ranks", type=int, default=2,
+                        help="replicas of a profile: as many as cores, so that layers are timed as they will run")
     parser.add_argument("--record", help="folder for MODEL.toml and MODEL-profile.json")
     args = parser.parse_args()
     models, plans = args.models.split(","), args.plans.split(",")
@@ -113,7 +116,8 @@ def main():
                 continue
             kept = []
             for micro in MICRO_BATCHES:
-                run, _ = tool.train(assignments(model, {"parallel.pipeline": 1, "train.micro_batch": micro}),
+                run, _ = tool.train(assignments(model, {"parallel.pipeline": 1, "parallel.data": args.profile_ranks,
+                                                        "train.micro_batch": micro}),
                                     f"profile-{model}-{micro}")
                 kept.append(os.path.join(run, "profile.json"))
             profiles[model] = ",".join(kept)
