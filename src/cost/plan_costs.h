@@ -62,7 +62,6 @@ class PlanCosts final : public schedule::ActionCosts<double> {
   // Sources of the prices, for people: how many subjects came from the profile, how many from the device.
   int measured_prices() const { return measured_; }
   int computed_prices() const { return computed_; }
-  bool calibrated() const { return request_.placement.cluster().calibrated; }
 
   // For prices of operators (cost/ops).
   const CostRequest& request() const { return request_; }

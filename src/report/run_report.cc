@@ -13,6 +13,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/median.h"
 #include "base/units.h"
 #include "report/run_files.h"
 #include "report/timeline_io.h"
@@ -26,13 +27,6 @@ using schedule::Timeline;
 
 constexpr size_t kMaxRankRows = 8, kMaxKindRows = 6, kMaxStageRows = 8, kMaxWaitRows = 3;
 constexpr size_t kSparkCells = 60;
-
-double Median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 double Sum(const std::vector<AvoidableWait>& waits) {
   return std::accumulate(waits.begin(), waits.end(), 0.0,

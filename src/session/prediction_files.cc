@@ -1,5 +1,6 @@
 #include "session/prediction_files.h"
 
+#include "base/error.h"
 #include "base/file.h"
 #include "report/run_files.h"
 #include "report/svg.h"
@@ -9,8 +10,13 @@
 
 namespace penstock::session {
 
+void RequireNewDirectory(const std::string& directory) {
+  if (!directory.empty() && FileSystem::Real().Exists(directory))
+    throw UserError("--out: '{}' exists already and is not overwritten; choose another path or remove it", directory);
+}
+
 void WritePrediction(const std::string& directory, const LoadedSettings& settings, const Plan& plan,
-                     const Prediction& prediction) {
+                     const Prediction& prediction, const std::string& title, const schedule::Timeline* measured) {
   FileSystem::Real().CreateFolders(directory);
   const auto file = [&](std::string_view name) { return directory + "/" + std::string(name); };
   const schedule::Timeline& timeline = prediction.simulation.timeline;
@@ -19,7 +25,8 @@ void WritePrediction(const std::string& directory, const LoadedSettings& setting
   WriteFileAtomically(file(report::kPlanFile), PlanJson(prediction, plan, 0));
   report::SaveTimeline(file(report::kPredictedTimelineFile), timeline);
   WriteFileAtomically(file(report::kDrawingFile), report::DrawSvg(timeline, {}));
-  WriteReportFiles(directory, settings.path);
+  if (measured != nullptr) report::SaveTimeline(file(report::kMeasuredTimelineFile), *measured);
+  WriteReportFiles(directory, title);
 }
 
 }  // namespace penstock::session

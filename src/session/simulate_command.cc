@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <ostream>
 
 #include "base/error.h"
@@ -93,12 +92,11 @@ Json ToJson(const Prediction& p, const report::Breakdown& times) {
 
 int RunSimulate(const SimulateOptions& options, std::ostream& out) {
   const LoadedSettings settings(options.config, options.assignments);
-  if (!options.out.empty() && FileSystem::Real().Exists(options.out))
-    throw UserError("--out: '{}' exists already and is not overwritten; choose another path or remove it", options.out);
+  RequireNewDirectory(options.out);
   Simulated simulated = SimulatePlan(settings);
   const Plan& plan = *simulated.plan;
   const report::Breakdown times = report::Analyse(simulated.prediction.simulation.timeline);
-  if (!options.out.empty()) WritePrediction(options.out, settings, plan, simulated.prediction);
+  if (!options.out.empty()) WritePrediction(options.out, settings, plan, simulated.prediction, settings.path);
   if (options.json) {
     out << ToJson(simulated.prediction, times).dump(2) << "\n";
   } else {

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/median.h"
 #include "base/units.h"
 #include "cluster/read.h"
 #include "comm/thread_ranks.h"
@@ -49,8 +50,7 @@ double MedianSeconds(const Work& work, int samples = 7, double floor = 4e-3) {
     for (int64_t i = 0; i < repeats; ++i) work();
     seconds.push_back(SecondsSince(start) / static_cast<double>(repeats));
   }
-  std::nth_element(seconds.begin(), seconds.begin() + samples / 2, seconds.end());
-  return seconds[samples / 2];
+  return Median(std::move(seconds));
 }
 
 // What a Linear does: x W^T with 4 k inputs and outputs alike, tokens growing with them.
@@ -169,11 +169,7 @@ BlockTimes MeasureBlock(const model::ModelSpec& spec, int64_t samples, int64_t l
     forward.push_back(f);
     backward.push_back(SecondsSince(start));
   }
-  const auto median = [](std::vector<double>& v) {
-    std::nth_element(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2), v.end());
-    return v[v.size() / 2];
-  };
-  return {median(forward), median(backward)};
+  return {Median(forward), Median(backward)};
 }
 
 // Element-wise kernels, copies and bookkeeping of a real block move more, or slower, than the sum of two vectors: the

@@ -4,14 +4,10 @@
 #include <ostream>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/units.h"
 #include "report/gap.h"
-#include "report/run_files.h"
-#include "report/timeline_io.h"
 #include "runtime/emulate.h"
 #include "runtime/environment.h"
-#include "session/html_report.h"
 #include "session/prediction.h"
 #include "session/prediction_files.h"
 
@@ -25,14 +21,13 @@ int RunEmulate(const EmulateCommandOptions& options, std::ostream& out) {
   if (!(options.seconds > 0) || options.seconds > 3600)
     throw UserError("--seconds {}: the emulated step should last more than 0 and at most 3600 seconds",
                     options.seconds);
-  if (!options.out.empty() && FileSystem::Real().Exists(options.out))
-    throw UserError("--out: '{}' exists already and is not overwritten; choose another path or remove it", options.out);
+  RequireNewDirectory(options.out);
   // A rank that stands for several, and cores that ranks share, are the simulator's alone.
   settings.values.cluster.fold = false;
   settings.values.cluster.contention = false;
   const Simulated simulated = SimulatePlan(settings);
   const Plan& plan = *simulated.plan;
-  if (!plan.verdict.ok() || !plan.verdict.transports[static_cast<size_t>(schedule::Transport::channelled)].completes)
+  if (!plan.verdict.transports[static_cast<size_t>(schedule::Transport::channelled)].completes)
     throw UserError("the schedule '{}' is not sound, so it is not emulated:\n{}", plan.schedule.name,
                     plan.verdict.ToString());
   if (plan.schedule.num_ranks() > kMaxRanks)
@@ -45,11 +40,8 @@ int RunEmulate(const EmulateCommandOptions& options, std::ostream& out) {
       plan.schedule, *simulated.prediction.costs, {.time_scale = scale, .steps = 1, .deadline = std::chrono::hours(2)});
   const report::Gap gap = report::CompareTimelines(predicted.timeline, emulated, plan.schedule.graph);
   const double ratio = runtime::MakespanOf(emulated) / predicted.makespan;
-  if (!options.out.empty()) {
-    WritePrediction(options.out, settings, plan, simulated.prediction);
-    report::SaveTimeline(options.out + "/" + std::string(report::kMeasuredTimelineFile), emulated);
-    WriteReportFiles(options.out, options.config + " (emulated)");
-  }
+  if (!options.out.empty())
+    WritePrediction(options.out, settings, plan, simulated.prediction, options.config + " (emulated)", &emulated);
   if (options.json) {
     out << nlohmann::ordered_json{{"ranks", plan.schedule.num_ranks()},
                                   {"actions", predicted.actions},

@@ -6,6 +6,7 @@
 #include <map>
 #include <thread>
 
+#include "base/median.h"
 #include "cost/plan_costs.h"
 #include "schedule/operators.h"
 
@@ -16,12 +17,6 @@ using schedule::Event;
 using schedule::Kind;
 
 namespace {
-
-double Median(std::vector<double>& values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 // Samples by (subject, size).
 class Collector {

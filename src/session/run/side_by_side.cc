@@ -8,6 +8,7 @@
 #include <chrono>
 #include <memory>
 
+#include "base/median.h"
 #include "comm/thread_ranks.h"
 #include "model/gpt.h"
 #include "nn/init.h"
@@ -62,11 +63,6 @@ class Blocks {
   nn::MicroBatchInputs inputs_;
   at::Tensor input_;
 };
-
-double Median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<ptrdiff_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
-}
 
 }  // namespace
 
