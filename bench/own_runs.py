@@ -3,13 +3,15 @@
 
     python3 bench/own_runs.py build/penstock --record exam/own [--rounds 5]
 
-First a profile: as many replicas as cores, each micro-batch size (cluster.profile of all predictions); one rank alone
-gives times that are 10 to 20 % too short for two. Then all plans, interleaved,
-`--rounds` times; the step time of a plan is the median over rounds of the median over steps. Predictions are made by
-`penstock simulate` from the same configuration. Nothing else should run on the machine.
+Every round runs each plan once, and between them runs whose profiles price all plans: one rank alone, and as many
+replicas as the largest plan has computing at once, with each micro-batch size. A machine drifts by more than the error
+that is looked for, so profiles come from the same minutes as the runs they predict. The step time of a plan is the
+median over rounds of the median over steps, a profiled time the median over rounds. No run prices itself: profiles come
+from runs of their own. Predictions are made by `penstock simulate` from the configuration of the run, on a machine file
+that `penstock doctor --calibrate` writes first. Nothing else should run on the machine.
 
-Prints per plan: predicted, measured, error, spread, memory; then the figures of docs/exam.md. With --record the runs are
-kept for `penstock exam`.
+Prints per plan: predicted, measured, error, spread, memory; then what `penstock exam` holds them to. With --record the
+runs, the profiles and the machine are kept for it.
 """
 import argparse
 import itertools
@@ -46,13 +48,13 @@ PLANS = {
     "data-2": {"parallel.pipeline": 1, "parallel.data": 2},
     "data-2-pipeline-2": {"parallel.pipeline": 2, "parallel.data": 2},
 }
-MICRO_BATCHES = [1, 2, 4, 8]
+# (replicas, micro-batch) of the runs that are only profiled.
+PROFILES = [(1, 4)] + [(2, micro) for micro in (1, 2, 4, 8)]
 
 
-def assignments(model, plan):
-    merged = {**BASE, **plan}
-    return MODELS[model] + COMMON + [f"{key}='{value}'" if isinstance(value, str) else f"{key}={value}"
-                                     for key, value in merged.items()]
+def settings(plan):
+    return [f"{key}='{value}'" if isinstance(value, str) else f"{key}={value}"
+            for key, value in {**BASE, **plan}.items()]
 
 
 class Tool:
@@ -60,39 +62,76 @@ class Tool:
         self.binary = os.path.abspath(binary)
         self.folder = folder
         self.config = os.path.join(folder, "empty.toml")
+        self.environment = {**os.environ, "XDG_CONFIG_HOME": os.path.join(folder, "config")}
         with open(self.config, "w") as file:
             file.write("# everything comes from --set\n")
 
-    def call(self, command, sets, extra=()):
-        args = [self.binary, command, self.config, *extra, "--set", *sets]
-        done = subprocess.run(args, capture_output=True, text=True)
+    def run(self, args):
+        done = subprocess.run([self.binary, *args], capture_output=True, text=True, env=self.environment)
         if done.returncode != 0:
             sys.exit(f"{' '.join(args)}\n{done.stderr}")
         return done.stdout
 
-    def train(self, sets, name):
+    def calibrate(self):
+        self.run(["doctor", "--calibrate"])
+        return os.path.join(self.folder, "config", "penstock", "this-machine.toml")
+
+    def train(self, model, plan, name):
         run = os.path.join(self.folder, name)
         shutil.rmtree(run, ignore_errors=True)
-        self.call("train", sets + [f"run.dir='{run}'"], ["--json"])
+        self.run(["train", self.config, "--json", "--set", *MODELS[model], *COMMON, *settings(plan), f"run.dir='{run}'"])
         with open(os.path.join(run, "metrics.jsonl")) as file:
             steps = [json.loads(line) for line in file]
-        return run, steps
+        with open(os.path.join(run, "profile.json")) as file:
+            return steps, json.load(file)
 
-    def simulate(self, sets, profile):
-        return json.loads(self.call("simulate", sets + [f"cluster.profile='{profile}'"], ["--json"]))
+    def simulate(self, model, plan, machine, profile=None):
+        more = [f"cluster.name='{machine}'"] + ([f"cluster.profile='{profile}'"] if profile else [])
+        return json.loads(self.run(["simulate", self.config, "--json", "--set", *MODELS[model], *COMMON, *settings(plan),
+                                    *more]))
 
 
-def measure(tool, rounds, models, plans, profiles):
+def median_profile(profiles):
+    """Of each subject, size and number of ranks at once the median over rounds."""
+    seconds, counts = {}, {}
+    for profile in profiles:
+        for subject, samples in profile["subjects"].items():
+            for size, time, count, at_once in samples:
+                seconds.setdefault((subject, at_once, size), []).append(time)
+                counts[subject, at_once, size] = counts.get((subject, at_once, size), 0) + count
+    subjects = {}
+    for subject, at_once, size in sorted(seconds):
+        subjects.setdefault(subject, []).append(
+            [size, statistics.median(seconds[subject, at_once, size]), counts[subject, at_once, size], at_once])
+    return {"penstock_profile": 1, "machine": profiles[0]["machine"], "subjects": subjects}
+
+
+def measure(tool, rounds, models, plans):
     times = {key: [] for key in itertools.product(models, plans)}
+    profiles = {model: [] for model in models}
     peaks = {}
+    # Runs to be predicted and runs to be profiled in turns.
+    todo = []
+    for model in models:
+        profiled = [(model, None, pair) for pair in PROFILES]
+        planned = [(model, plan, None) for plan in plans]
+        stride = max(1, len(planned) // len(profiled))
+        while planned or profiled:
+            todo += profiled[:1] + planned[:stride]
+            profiled, planned = profiled[1:], planned[stride:]
     for i in range(rounds):
-        for model, plan in times:
-            _, steps = tool.train(assignments(model, PLANS[plan]), f"{model}-{plan}")
+        for model, plan, pair in todo:
+            if pair:
+                _, profile = tool.train(model, {"parallel.pipeline": 1, "parallel.data": pair[0],
+                                                "train.micro_batch": pair[1]}, "profiled")
+                profiles[model].append(profile)
+                continue
+            steps, _ = tool.train(model, PLANS[plan], f"{model}-{plan}")
             times[model, plan].append(statistics.median(s["seconds"] for s in steps[2:]))
             peak = [max(s["peak_bytes"][r] for s in steps) for r in range(len(steps[0]["peak_bytes"]))]
             peaks[model, plan] = [max(a, b) for a, b in zip(peak, peaks.get((model, plan), peak))]
-            print(f"round {i + 1}: {model} {plan} {times[model, plan][-1] * 1e3:.0f} ms", file=sys.stderr)
-    return times, peaks
+            print(f"round {i + 1}: {model} {plan} {times[model, plan][-1] * 1e3:.0f} ms", file=sys.stderr, flush=True)
+    return times, peaks, {model: median_profile(profiles[model]) for model in models}
 
 
 def main():
@@ -101,39 +140,31 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--plans", default=",".join(PLANS))
-    parser.add_argument("--profiles", help="folder with MODEL.json instead of measuring them")
-    parser.add_argument("--profile-ranks", type=int, default=2,
-                        help="replicas of a profile: as many as cores, so that layers are timed as they will run")
-    parser.add_argument("--record", help="folder for MODEL.toml and MODEL-profile.json")
+    parser.add_argument("--record", help="folder for MODEL.toml, MODEL-profile.json and machine.toml")
     args = parser.parse_args()
     models, plans = args.models.split(","), args.plans.split(",")
     with tempfile.TemporaryDirectory() as folder:
         tool = Tool(args.binary, folder)
-        profiles = {}
+        machine = tool.calibrate()
+        times, peaks, profiles = measure(tool, args.rounds, models, plans)
+        files = {}
         for model in models:
-            if args.profiles:
-                profiles[model] = os.path.join(args.profiles, f"{model}.json")
-                continue
-            kept = []
-            for micro in MICRO_BATCHES:
-                run, _ = tool.train(assignments(model, {"parallel.pipeline": 1, "parallel.data": args.profile_ranks,
-                                                        "train.micro_batch": micro}),
-                                    f"profile-{model}-{micro}")
-                kept.append(os.path.join(run, "profile.json"))
-            profiles[model] = ",".join(kept)
-        times, peaks = measure(tool, args.rounds, models, plans, profiles)
+            files[model] = os.path.join(folder, f"{model}-profile.json")
+            with open(files[model], "w") as file:
+                json.dump(profiles[model], file, indent=1)
         rows = []
         for model, plan in times:
-            predicted = tool.simulate(assignments(model, PLANS[plan]), profiles[model])
+            predicted = tool.simulate(model, PLANS[plan], machine, files[model])
             measured = statistics.median(times[model, plan])
-            spread = (max(times[model, plan]) - min(times[model, plan])) / measured
-            memory = [m / p["peak_bytes"] for m, p in zip(peaks[model, plan], predicted["ranks"])]
             rows.append({"model": model, "plan": plan, "predicted": predicted["step_seconds"], "measured": measured,
-                         "all": times[model, plan], "error": predicted["step_seconds"] / measured - 1,
-                         "spread": spread, "memory": memory, "peaks": peaks[model, plan]})
+                         "error": predicted["step_seconds"] / measured - 1,
+                         "spread": (max(times[model, plan]) - min(times[model, plan])) / measured,
+                         "memory": [m / p["peak_bytes"] for m, p in zip(peaks[model, plan], predicted["ranks"])],
+                         "peaks": peaks[model, plan],
+                         "calibration": tool.simulate(model, PLANS[plan], machine)["step_seconds"] / measured - 1})
         report(rows)
         if args.record:
-            record(args.record, rows, profiles)
+            record(args.record, rows, files, machine, args.rounds)
 
 
 def report(rows):
@@ -141,39 +172,47 @@ def report(rows):
         memory = " ".join(f"{m:.3f}" for m in r["memory"])
         print(f"{r['model']:<8} {r['plan']:<18} predicted {r['predicted'] * 1e3:7.1f} ms  measured "
               f"{r['measured'] * 1e3:7.1f} ms  error {r['error'] * 100:+6.1f} %  spread {r['spread'] * 100:5.1f} %  "
-              f"memory {memory}")
+              f"without a profile {r['calibration'] * 100:+6.1f} %  memory {memory}")
     errors = [abs(r["error"]) for r in rows]
     pairs = right = 0
     for a, b in itertools.combinations(rows, 2):
-        if a["model"] != b["model"] or abs(a["predicted"] / b["predicted"] - 1) <= 0.1:
+        if a["model"] != b["model"] or 1 / 1.1 <= a["predicted"] / b["predicted"] <= 1.1:
             continue
         pairs += 1
         right += (a["predicted"] < b["predicted"]) == (a["measured"] < b["measured"])
     ratios = [m for r in rows for m in r["memory"]]
     print(f"step time: mean absolute error {statistics.mean(errors) * 100:.1f} %, worst {max(errors) * 100:.1f} %, "
           f"median spread {statistics.median(r['spread'] for r in rows) * 100:.1f} %")
+    print(f"from the calibration alone: mean absolute error "
+          f"{statistics.mean(abs(r['calibration']) for r in rows) * 100:.1f} %")
     print(f"order: {right} of {pairs} pairs whose predictions differ by more than 10 % are ordered rightly")
-    print(f"memory: measured / predicted between {min(ratios):.3f} and {max(ratios):.3f}")
+    print(f"memory: measured / predicted between {min(ratios):.4f} and {max(ratios):.4f}")
 
 
-def record(folder, rows, profiles):
+def text(value):
+    return json.dumps(value)  # a TOML basic string, as long as it is plain
+
+
+def record(folder, rows, profiles, machine, rounds):
     os.makedirs(folder, exist_ok=True)
-    with open(os.path.join(folder, "runs.json"), "w") as file:
-        json.dump([{**r, "assignments": assignments(r["model"], PLANS[r["plan"]])} for r in rows], file, indent=1)
-    for model, files in profiles.items():
-        merged = None
-        for name in files.split(","):
-            with open(name) as file:
-                one = json.load(file)
-            if merged is None:
-                merged = one
+    shutil.copy(machine, os.path.join(folder, "machine.toml"))
+    for model, profile in profiles.items():
+        shutil.copy(profile, os.path.join(folder, f"{model}-profile.json"))
+        lines = ["# Written by bench/own_runs.py: runs of this project, and the profile and machine that predict them.", "",
+                 "[[group]]", f"name = {text('own-' + model)}", 'kind = "own"',
+                 f"summary = {text('thread ranks of one machine, medians of ' + str(rounds) + ' rounds')}",
+                 'source = "bench/own_runs.py"',
+                 "set = " + text(" ".join(s.replace("'4 MiB'", "4194304") for s in MODELS[model] + COMMON))]
+        for row in rows:
+            if row["model"] != model:
                 continue
-            for subject, samples in one["subjects"].items():
-                known = {s[0]: s for s in merged["subjects"].get(subject, [])}
-                known.update({s[0]: s for s in samples})
-                merged["subjects"][subject] = [known[size] for size in sorted(known)]
-        with open(os.path.join(folder, f"{model}-profile.json"), "w") as file:
-            json.dump(merged, file, indent=1)
+            lines += ["", "[[point]]", f"id = {text(model + '-' + row['plan'])}", f"group = {text('own-' + model)}",
+                      f"set = {text(' '.join(settings(PLANS[row['plan']])))}",
+                      f"profile = {text(model + '-profile.json')}", 'cluster = "machine.toml"',
+                      f"seconds = {row['measured']:.6f}", f"spread = {row['spread']:.4f}",
+                      f"peak_bytes = {row['peaks']}"]
+        with open(os.path.join(folder, f"{model}.toml"), "w") as file:
+            file.write("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

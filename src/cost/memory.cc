@@ -26,6 +26,8 @@ constexpr int64_t kProcessBytes = int64_t{136} << 20;
 constexpr int64_t kRoundingDivisor = 16;
 // A token and its label, 64-bit integers.
 constexpr int64_t kTokenBytes = 16;
+// A loss, the scale of its gradient: numbers that are tensors for a moment.
+constexpr int64_t kNumberBytes = 64;
 
 int64_t Sum(const BytesByClass& bytes) {
   int64_t sum = 0;
@@ -82,9 +84,10 @@ bool Deferrable(const LayerSpec& layer) { return layer.weight_flops.per_token > 
 bool IsMatrix(const model::ParameterSpec& parameter) { return parameter.shape.size() == 2; }
 
 struct Matrices {
-  int64_t widest = 0;   // largest extent
-  int64_t largest = 0;  // elements
-  int64_t outputs = 0;  // sum of the output extents
+  int64_t widest = 0;          // largest extent
+  int64_t largest = 0;         // elements
+  int64_t outputs = 0;         // sum of the output extents
+  int64_t widest_outputs = 0;  // of all matrices whose output is the widest: of a gated activation, two
 };
 Matrices MatricesOf(const model::ModelSpec& spec, const LayerSpec& layer) {
   Matrices m;
@@ -95,6 +98,9 @@ Matrices MatricesOf(const model::ModelSpec& spec, const LayerSpec& layer) {
     m.largest = std::max(m.largest, parameter.numel());
     m.outputs += parameter.shape[0];
   }
+  for (const int p : layer.parameters)
+    if (IsMatrix(spec.parameters[p]) && spec.parameters[p].shape[0] == m.widest) m.widest_outputs += m.widest;
+  m.widest_outputs = std::max(m.widest_outputs, m.widest);  // where the widest extent is an input
   return m;
 }
 
@@ -115,6 +121,7 @@ class Replay {
     PENSTOCK_CHECK_EQ(request.units.size(), s_.holders.units.size());
     PENSTOCK_CHECK_EQ(request.partition.stages(), s_.num_stages());
     for (int stage = 0; stage < s_.num_stages(); ++stage) stages_.push_back(SizesOf(stage));
+    for (size_t u = 0; u < request.units.size(); ++u) parts_.push_back(PartsOf(request.units[u]));
   }
 
   RankMemory Run(int rank) {
@@ -144,12 +151,15 @@ class Replay {
     for (int l = first; l < last; ++l) {
       const LayerSpec& layer = q_.spec.layers[l];
       LayerSizes bytes;
+      int64_t matrix = 0, vector = 0;
       for (const int p : layer.parameters) {
         const int64_t gradient = GradientBytes(q_.spec.parameters[p].numel());
         bytes.leaves += gradient;
-        bytes.largest_leaf = std::max(bytes.largest_leaf, gradient);
+        int64_t& largest = IsMatrix(q_.spec.parameters[p]) ? matrix : vector;
+        largest = std::max(largest, gradient);
         if (Deferrable(layer) && IsMatrix(q_.spec.parameters[p])) bytes.deferred += gradient;
       }
+      bytes.largest_leaf = matrix + vector;  // one product makes both
       const Matrices matrices = MatricesOf(q_.spec, layer);
       if (q_.stack) {
         sizes.layers.push_back(OnStack(l));
@@ -173,6 +183,20 @@ class Replay {
       sizes.output = q_.stack ? StackBoundary(q_.spec.layers[last - 1])
                               : model::BoundaryBytes(q_.spec.layers[last - 1], q_.samples, q_.length, q_.precision);
     return sizes;
+  }
+
+  // Of the gradient of a unit: what an input half makes and what it leaves to the weight half.
+  std::array<int64_t, 2> PartsOf(const model::ModelUnit& unit) const {
+    const auto deferred = [&](int p) {
+      return IsMatrix(q_.spec.parameters[p]) &&
+             std::any_of(q_.spec.layers.begin(), q_.spec.layers.end(), [&](const LayerSpec& layer) {
+               return Deferrable(layer) && std::count(layer.parameters.begin(), layer.parameters.end(), p) > 0;
+             });
+    };
+    int64_t later = 0;
+    for (const int p : unit.parameters)
+      if (deferred(p)) later += q_.spec.parameters[p].numel();
+    return {GradientBytes(unit.numel) - GradientBytes(later), GradientBytes(later)};
   }
 
   // Weight gradients go into the sum at once: no leaves.
@@ -215,6 +239,8 @@ class Replay {
         for (const int p : q_.units[u].parameters)
           largest = std::max(largest, WeightBytes(q_.spec.parameters[p].numel()));
     }
+    // Whoever makes the tables first pays for them: every rank may be that one.
+    if (!q_.stack) Live(BufferClass::parameter) += q_.spec.table_bytes;
     result_.persistent = Sum(live_);
     if (q_.checkpoints) result_.load_copy = largest;
     if (q_.final_state && rank == 0) result_.final_state = all + largest;
@@ -259,6 +285,7 @@ class Replay {
   }
 
   void Note(int64_t workspace, schedule::ActionRef where) {
+    if (!q_.stack) workspace += kNumberBytes;
     const int64_t now = Sum(live_) + workspace;
     for (int c = 0; c < kBufferClassCount; ++c) result_.peak_by_class[c] = std::max(result_.peak_by_class[c], live_[c]);
     peak_workspace_ = std::max(peak_workspace_, workspace);
@@ -270,13 +297,43 @@ class Replay {
     result_.peak_at = where;
   }
 
-  // Inside a backward: layer by layer from the last, the saved tensors (or deferred operands) go and the leaves come.
+  using HalfSums = std::array<GradientSums, 2>;  // of what input halves make, of what weight halves make
+
+  BufferId SumsOf(schedule::UseRef use) const {
+    return schedule::GradientBuffer(s_.holders.units[use.unit].unit, static_cast<int16_t>(use.use));
+  }
+  int64_t BytesOf(const HalfSums& sums, size_t unit) const {
+    return sums[0].count() * parts_[unit][0] + sums[1].count() * parts_[unit][1];
+  }
+  void AddMicroBatch(HalfSums& sums, const Action& action) const {
+    if (action.key.kind != Kind::backward_weight)
+      sums[0].Add(action.key.micro_batch, s_.num_micro_batches(), q_.reproducible);
+    if (action.key.kind != Kind::backward_input)
+      sums[1].Add(action.key.micro_batch, s_.num_micro_batches(), q_.reproducible);
+  }
+
+  // Whether the sums of a stage grow when this micro-batch is added: one more node of the tree, or the first.
+  bool SumsGrow(const Action& action) const {
+    int64_t growth = 0;
+    for (const schedule::UseRef use : effects_of_.uses(action.key.unit.stage)) {
+      const auto it = sums_.find(SumsOf(use));
+      HalfSums sums = it == sums_.end() ? HalfSums() : it->second;
+      growth -= BytesOf(sums, use.unit);
+      AddMicroBatch(sums, action);
+      growth += BytesOf(sums, use.unit);
+    }
+    return growth > 0;
+  }
+
+  // Inside a backward: layer by layer from the last, the saved tensors (or deferred operands) go and the leaves come. A
+  // weight half adds each leaf to its sum as soon as it is there, so what stays of the leaves is what the sums grow by.
   void NoteBackward(const Action& action, schedule::ActionRef where) {
     const StageSizes& stage = stages_[action.key.unit.stage];
     const BytesByClass before = live_;
     const bool input_half = action.key.kind == Kind::backward_input,
                weight_half = action.key.kind == Kind::backward_weight;
     int64_t gone = 0, leaves = 0, stashed = 0;
+    const bool grows = weight_half && !q_.stack && SumsGrow(action);
     const auto note = [&](int64_t workspace) {
       Live(BufferClass::activation) = before[static_cast<size_t>(BufferClass::activation)] - gone + stashed;
       Live(BufferClass::gradient) = before[static_cast<size_t>(BufferClass::gradient)] + leaves;
@@ -292,44 +349,44 @@ class Replay {
       const int64_t kept = weight_half ? layer.stash : layer.saved;
       // Kept tensors go as leaves come: at first all that is kept with one leaf, at last all leaves with what the first
       // operations of the layer kept.
-      const int64_t before_layer = leaves;
-      leaves = before_layer + std::min(own, layer.largest_leaf);
+      const int64_t before_layer = leaves, one = std::min(own, layer.largest_leaf);
+      leaves = before_layer + one;
       note(workspace);
-      leaves = before_layer + own;
+      leaves = before_layer + (weight_half && !grows ? one : own);
       gone += kept - kept / kFirstOperations;
       note(workspace);
       gone += kept / kFirstOperations;
       if (input_half) stashed += layer.stash;  // its operands were among the saved tensors
       note(0);
+      if (weight_half && !grows) leaves = before_layer;
     }
     live_ = before;
   }
 
   void AddLeaves(const Action& action) {
-    const bool tree = q_.reproducible;
     for (const schedule::UseRef use : effects_of_.uses(action.key.unit.stage)) {
-      GradientSums& sums =
-          sums_[schedule::GradientBuffer(s_.holders.units[use.unit].unit, static_cast<int16_t>(use.use))];
-      const int64_t bytes = GradientBytes(q_.units[use.unit].numel);
-      Live(BufferClass::gradient) -= sums.count() * bytes;
-      sums.Add(action.key.micro_batch, s_.num_micro_batches(), tree);
-      Live(BufferClass::gradient) += sums.count() * bytes;
+      HalfSums& sums = sums_[SumsOf(use)];
+      Live(BufferClass::gradient) -= BytesOf(sums, use.unit);
+      AddMicroBatch(sums, action);
+      Live(BufferClass::gradient) += BytesOf(sums, use.unit);
     }
   }
 
   void FreeGradient(const BufferId& buffer) {
     const auto it = sums_.find(buffer);
     if (it == sums_.end()) return;
-    Live(BufferClass::gradient) -= it->second.count() * GradientBytes(q_.units[buffer.unit.stage].numel);
+    Live(BufferClass::gradient) -= BytesOf(it->second, buffer.unit.stage);
     sums_.erase(it);
   }
 
   // A gradient that appears without micro-batches (a holder that had none, a total over uses) is one tensor.
   void TouchGradient(const BufferId& buffer) {
-    GradientSums& sums = sums_[buffer];
-    if (sums.count() > 0) return;
-    sums.Add(0, 1, /*tree=*/false);
-    Live(BufferClass::gradient) += GradientBytes(q_.units[buffer.unit.stage].numel);
+    HalfSums& sums = sums_[buffer];
+    for (size_t half = 0; half < sums.size(); ++half) {
+      if (sums[half].count() > 0) continue;
+      sums[half].Add(0, 1, /*tree=*/false);
+      Live(BufferClass::gradient) += parts_[buffer.unit.stage][half];
+    }
   }
 
   void Step(int rank, const Action& action, schedule::ActionRef where) {
@@ -379,7 +436,8 @@ class Replay {
   BytesByClass live_{};
   int64_t peak_workspace_ = 0, action_peak_ = 0;
   std::set<int32_t> inputs_;  // micro-batches whose tokens and labels are here until the end of the step
-  std::map<BufferId, GradientSums> sums_;
+  std::vector<std::array<int64_t, 2>> parts_;  // [unit]
+  std::map<BufferId, HalfSums> sums_;
   std::vector<schedule::Effect> effects_;
 };
 
@@ -415,10 +473,10 @@ MemoryEstimate EstimateMemory(const MemoryRequest& request) {
 
 // Counted per token, from what the layers of nn make (nn/gpt.cc):
 //   chunked loss   a chunk of logits and as much again for its log-sum-exp or its rounded gradient
-//   products       at the start of a backward one tensor as wide as the widest matrix and two of the hidden size
-//   (gradient
-//                  of the residual, gradient of the output), later more but with less kept; in bf16 the rounded weight,
-//                  the rounded gradient, and the kept operand widened
+//   products       at the start of a backward the gradient of the output, and those of what the widest matrices made
+//                  (one for fc1, two for gate and up; the gradient of the activation itself replaces the kept operand
+//                  of the last product), later more but with less kept; in bf16 the rounded weight, the rounded
+//                  gradient, and the kept operand widened
 //   attention      with kept scores three more of their size
 //   other          two tensors of the hidden size
 int64_t WorkspaceBytes(const model::ModelSpec& spec, int index, int64_t samples, int64_t length,
@@ -433,7 +491,7 @@ int64_t WorkspaceBytes(const model::ModelSpec& spec, int index, int64_t samples,
   }
   if (layer.forward_flops(1, 1) == 0) return hidden;
   const int64_t widened = model::OperandBytes(precision) == wide ? 0 : tokens * matrices.widest * wide;
-  return tokens * matrices.widest * wide + widened + hidden +
+  return tokens * matrices.widest_outputs * wide + widened + hidden / 2 +
          RoundedBytes(matrices.largest + tokens * matrices.widest, precision) +
          3 * samples * length * length * layer.saved.per_token_pair * wide;
 }

@@ -40,11 +40,27 @@ std::string LayerSubject(const model::ModelSpec& spec, int layer) {
   return fmt::format("{}.{}.{}", spec.family, l.kind, hasher.Digest().Hex().substr(0, 12));
 }
 
-PlanCosts::PlanCosts(const CostRequest& request) : request_(request) {
+std::string PrecisionSubject(std::string_view precision, int threads) {
+  return threads > 1 ? fmt::format("{}.{}t", precision, threads) : std::string(precision);
+}
+
+int RanksAtOnce(int64_t ranks, int64_t cores, int threads) {
+  const int64_t seats = cores > 0 ? std::max<int64_t>(1, cores / std::max(1, threads)) : ranks;
+  return static_cast<int>(std::max<int64_t>(1, std::min(ranks, seats)));
+}
+
+PlanCosts::PlanCosts(const CostRequest& request)
+    : request_(request), precision_(PrecisionSubject(request.arithmetic.precision, request.threads)) {
   PENSTOCK_CHECK_EQ(request.units.size(), request.schedule.holders.units.size());
   PENSTOCK_CHECK_EQ(request.partition.stages(), request.schedule.num_stages());
   FindDevices();
   FindGroups();
+  // Devices with memory of their own do not slow each other; the nodes of a machine with cores are full.
+  const cluster::Cluster& cluster = request.placement.cluster();
+  if (const int64_t cores = cluster.devices[0].cores; cores > 0) {
+    const int64_t machine = cluster.levels.empty() ? 1 : cluster.levels.front().size;
+    ranks_at_once_ = RanksAtOnce(std::min(request.placement.num_devices(), machine), cores, request.threads);
+  }
   PriceStages();
   for (int k = 0; k < schedule::kKindCount; ++k)
     if (const auto measured = Measured(fmt::format("action:{}", schedule::kKindNames[k]), 1)) overhead_[k] = *measured;
@@ -64,7 +80,7 @@ PlanCosts::PlanCosts(const CostRequest& request) : request_(request) {
 
 std::optional<Price> PlanCosts::Measured(const std::string& subject, double size) const {
   if (request_.profile == nullptr) return std::nullopt;
-  const auto answer = request_.profile->Find(subject, size);
+  const auto answer = request_.profile->Find(subject, size, ranks_at_once_);
   if (!answer) return std::nullopt;
   return Price{answer->seconds, answer->extrapolated};
 }
@@ -131,9 +147,9 @@ void PlanCosts::PriceStages() {
 
 std::optional<Price> PlanCosts::MeasuredLayer(int layer, std::string_view kind) const {
   if (request_.placement.tensor() > 1) return std::nullopt;  // profiles are of whole layers
-  return Measured(fmt::format("layer:{}:{}:{}:{}", LayerSubject(request_.spec, layer), kind,
-                              request_.arithmetic.precision, request_.length),
-                  static_cast<double>(request_.samples));
+  return Measured(
+      fmt::format("layer:{}:{}:{}:{}", LayerSubject(request_.spec, layer), kind, precision_, request_.length),
+      static_cast<double>(request_.samples));
 }
 
 // A backward that was measured whole gives its halves in the proportion that was computed, and the reverse.
@@ -242,7 +258,7 @@ Price PlanCosts::PriceOf(int rank, const Action& action) const {
       const auto n = static_cast<double>(elements(action.key.unit.stage));
       const Arithmetic& a = request_.arithmetic;
       if (n == 0) return overhead;
-      if (const auto measured = Measured(fmt::format("update:{}:{}", request_.optimizer, a.precision), n))
+      if (const auto measured = Measured(fmt::format("update:{}:{}", request_.optimizer, precision_), n))
         return *measured + overhead;
       // Gradient read; master (or only) copy and states read and written; the narrow copy written.
       const double copy = a.master_bytes > 0 ? a.master_bytes : a.weight_bytes;

@@ -40,12 +40,17 @@ struct CostRequest {
   bool selective = false;                      // selective recomputation, in every stage
   int optimizer_states = 0;                    // values per parameter that the optimizer keeps
   std::string optimizer;                       // name, in subjects of the profile
+  int threads = 1;                             // of one operation, on devices that share cores
   const schedule::Profile* profile = nullptr;  // may be null
   Stack stack{};
 };
 
 // Names the layer in subjects of a profile: its kind and everything its time depends on but the micro-batch.
 std::string LayerSubject(const model::ModelSpec& spec, int layer);
+// The part <precision> of a subject.
+std::string PrecisionSubject(std::string_view precision, int threads);
+// How many of `ranks` compute at once on `cores`, each with `threads`. Cores unknown (0): all.
+int RanksAtOnce(int64_t ranks, int64_t cores, int threads);
 
 class PlanCosts final : public schedule::ActionCosts<double> {
  public:
@@ -69,6 +74,7 @@ class PlanCosts final : public schedule::ActionCosts<double> {
   // What the members of a group see: one collective per member of the tensor-parallel cells, beside each other.
   const GroupLink& link_of_group(int32_t group) const { return groups_[group]; }
   int64_t elements(int unit) const;  // of a parameter unit, of one member of the cell
+  const std::string& precision_subject() const { return precision_; }
   // A boundary that comes in shares, put together by the members of a cell (Stack::gather_boundary).
   Price GatherBoundary(int rank, int edge) const;
   // Of one backward of a stage, both halves.
@@ -95,6 +101,8 @@ class PlanCosts final : public schedule::ActionCosts<double> {
   Price OwnSends(int rank, const schedule::Action& compute) const;
 
   const CostRequest request_;
+  std::string precision_;  // in subjects of the profile
+  int ranks_at_once_ = 1;
   std::vector<const cluster::Device*> device_types_;
   std::vector<int> type_of_;                            // [rank]
   std::vector<std::vector<StagePrices>> stages_;        // [device type][stage]

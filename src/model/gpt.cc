@@ -154,6 +154,8 @@ ModelSpec BuildGptSpec(const GptConfig& given) {
   spec.vocabulary = config.vocabulary;
   spec.context = config.context;
   spec.hidden = config.hidden;
+  // Cosine and sine of half the channels, in fp64 and fp32 (nn/functions/rope.h).
+  if (config.family != "gpt2") spec.table_bytes = config.context * config.head_dim() * (8 + 4);
   spec.config = config;
   spec.layers.push_back(Embed(spec, config));
   for (int64_t i = 0; i < config.layers; ++i) spec.layers.push_back(Block(spec, config, i));

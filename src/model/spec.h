@@ -72,7 +72,8 @@ struct ModelSpec {
   int64_t vocabulary = 0;
   int64_t context = 0;  // longest sequence
   int64_t hidden = 0;
-  std::any config;  // the family's own config struct (GptConfig), for nn
+  int64_t table_bytes = 0;  // constants that nn computes once per process and all layers read (angles of rotations)
+  std::any config;          // the family's own config struct (GptConfig), for nn
 
   int64_t parameter_count() const;                   // shared parameters once
   int parameter_index(std::string_view name) const;  // InternalError when there is none

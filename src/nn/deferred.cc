@@ -38,18 +38,16 @@ int64_t DeferredGrads::bytes() const {
   return bytes;
 }
 
-std::vector<DeferredGrads::Result> DeferredGrads::Flush() {
+void DeferredGrads::Flush(const std::function<void(Result)>& take) {
   at::NoGradGuard no_grad;
-  std::vector<Result> results;
   for (Entry& entry : queue_) {
     LinearGrads grads = LinearWeightHalf(entry.grad_output, entry.x, entry.bias.defined(), entry.precision);
-    entry.grad_output.reset();  // operands go as soon as they are used: the peak is one gradient, not all operands
+    entry.grad_output.reset();  // operands go as soon as they are used
     entry.x.reset();
-    results.push_back({std::move(entry.weight), std::move(grads.weight)});
-    if (entry.bias.defined()) results.push_back({std::move(entry.bias), std::move(grads.bias)});
+    take({std::move(entry.weight), std::move(grads.weight)});
+    if (entry.bias.defined()) take({std::move(entry.bias), std::move(grads.bias)});
   }
   queue_.clear();
-  return results;
 }
 
 }  // namespace penstock::nn

@@ -10,7 +10,7 @@
 //     leaves = autograd::grad({out}, inputs and aliases, {grad_out}, false, false, /*allow_unused=*/true);
 //   }                                                  // deferred leaves are undefined in `leaves`
 //   ... later, on any thread:
-//   for (auto& [leaf, grad] : deferred.Flush()) ...    // leaf.is_same(alias)
+//   deferred.Flush([](nn::DeferredGrads::Result result) {...});   // result.leaf.is_same(alias)
 //
 // What is deferred: weight and bias of every Linear in a block. Norm gains, embeddings and the head are computed in the
 // input half: the head recomputes its logits for dX, and would have to do it a second time for dW.
@@ -21,6 +21,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "model/precision.h"
@@ -45,8 +46,9 @@ class DeferredGrads {
   bool empty() const { return queue_.empty(); }
   // Bytes of the operands that the queue keeps alive; storage shared by several entries counts once.
   int64_t bytes() const;
-  // Computes and hands out everything that is queued, in the order of queueing; the queue is empty afterwards.
-  std::vector<Result> Flush();
+  // Computes everything that is queued, in the order of queueing, and hands out each gradient as soon as it is there,
+  // so that only those of one Linear are alive beside what `take` keeps. The queue is empty afterwards.
+  void Flush(const std::function<void(Result)>& take);
 
   // The queue of this thread's innermost Scope, nullptr outside. For the backward functions.
   static DeferredGrads* active();

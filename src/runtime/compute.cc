@@ -142,20 +142,6 @@ void AddAbsentLeaves(ExecutionContext& context, int stage, int m) {
     for (const int p : context.job.spec.layers[layer].parameters) AddLeaf(context, stage, m, {layer, p, {}}, {});
 }
 
-// The deferred products of a stage are made together: each layer is charged its share of their flops.
-void ChargeByFlops(ExecutionContext& context, int stage, int m, LayerClock::Clock::time_point start) {
-  const double seconds = std::chrono::duration<double>(LayerClock::Clock::now() - start).count();
-  const MicroBatchSize& size = context.binding.micro_batches[m];
-  const int first = context.job.partition.first[stage], last = context.job.partition.first[stage + 1];
-  const auto flops = [&](int layer) {
-    return static_cast<double>(context.job.spec.layers[layer].weight_flops(size.samples, size.length));
-  };
-  double all = 0;
-  for (int layer = first; layer < last; ++layer) all += flops(layer);
-  for (int layer = first; layer < last && all > 0; ++layer)
-    if (flops(layer) > 0) context.clock.Add(layer, seconds * flops(layer) / all);
-}
-
 // Gradients of the stage's outputs: what the consumers sent back, or the scale of the loss.
 std::vector<at::Tensor> OutputGradients(ExecutionContext& context, int stage, int m, const SavedStage& saved) {
   if (context.schedule.graph.is_last(stage)) {
@@ -265,16 +251,17 @@ void RunBackwardWeight(ExecutionContext& context, const Action& action) {
   WeightStash& stash = *context.buffers.At(schedule::WeightStash(stage, m)).stash;
   memory::MemoryScope scope(memory::BufferClass::gradient);
   at::NoGradGuard no_grad;
-  const auto start = context.clock.on() ? LayerClock::Clock::now() : LayerClock::Clock::time_point{};
-  std::vector<nn::DeferredGrads::Result> results = stash.deferred.Flush();
-  if (context.clock.on()) ChargeByFlops(context, stage, m, start);
-  for (nn::DeferredGrads::Result& result : results) {
+  auto since = LayerClock::Clock::now();
+  stash.deferred.Flush([&](nn::DeferredGrads::Result result) {
     const auto it = std::find_if(stash.waiting.begin(), stash.waiting.end(),
                                  [&](const Alias& alias) { return alias.tensor.is_same(result.leaf); });
     PENSTOCK_CHECK(it != stash.waiting.end(), "a deferred gradient of stage {} belongs to no parameter", stage);
+    if (context.clock.on())
+      context.clock.Add(it->layer, std::chrono::duration<double>(LayerClock::Clock::now() - since).count());
     AddLeaf(context, stage, m, *it, std::move(result.grad));
     stash.waiting.erase(it);
-  }
+    since = LayerClock::Clock::now();
+  });
   for (const Alias& alias : stash.waiting) AddLeaf(context, stage, m, alias, {});
 }
 

@@ -21,6 +21,7 @@ struct ExamPoint {
   std::string unsupported;               // why it cannot be predicted; empty: it can
   double seconds = 0;                    // of a step, as measured
   double rounding = 0;                   // relative half width of what was published
+  double spread = 0;                     // of own runs: (slowest - fastest) / median of the runs
   int64_t tier = 1;                      // 1 counts in averages; 2 rests on something inferred and is only shown
   bool fitted = false;                   // constants were fitted on it
   std::vector<int64_t> peak_bytes;       // [rank] measured; of own runs, may be empty
@@ -63,7 +64,8 @@ struct ErrorSummary {
 };
 ErrorSummary Summarise(const std::vector<ExamResult>& results);
 
-// Pairs of one group whose measured times differ by more than a tenth, and how many of them are predicted in order.
+// Pairs of one group whose predicted times differ by more than a tenth, and how many of them were measured in that
+// order.
 struct PairOrder {
   int64_t pairs = 0, in_order = 0;
 };

@@ -10,6 +10,7 @@
 #include <ostream>
 
 #include "base/error.h"
+#include "base/median.h"
 #include "session/exam.h"
 
 namespace penstock::session {
@@ -19,6 +20,9 @@ using Json = nlohmann::ordered_json;
 
 // Measured memory that is above the predicted, or much below it, is a fault of the prediction.
 constexpr double kLeastMemoryRatio = 0.95;
+// What own runs are held to: times on average within this, or within twice what repeated runs differ by where that is
+// more; each within the worst; pairs in order.
+constexpr double kOwnAverage = 0.07, kOwnSpreads = 2, kOwnWorst = 0.15, kOwnPairs = 0.95;
 
 struct Bound {
   double average = 0, worst = 0;  // shares
@@ -65,6 +69,24 @@ std::vector<Part> Parts(const Exam& exam, const std::vector<ExamResult>& results
   return parts;
 }
 
+// Times of own runs, of one group.
+void JudgeOwn(const ExamGroup& group, const std::vector<ExamResult>& runs, std::vector<std::string>& faults) {
+  std::vector<double> spreads;
+  for (const ExamResult& run : runs) spreads.push_back(run.point->spread);
+  const double average = std::max(kOwnAverage, kOwnSpreads * Median(spreads));
+  const ErrorSummary summary = Summarise(runs);
+  if (summary.average > average)
+    faults.push_back(fmt::format("{} is off by {:.2f} % on average, the bound is {:.2f} %", group.name,
+                                 100 * summary.average, 100 * average));
+  if (summary.worst > kOwnWorst)
+    faults.push_back(fmt::format("{} is off by {:.2f} %, the bound is {:.0f} %", summary.worst_id, 100 * summary.worst,
+                                 100 * kOwnWorst));
+  const PairOrder order = OrderOfPairs(runs);
+  if (static_cast<double>(order.in_order) < kOwnPairs * static_cast<double>(order.pairs))
+    faults.push_back(fmt::format("{}: {} of {} pairs are predicted in the wrong order", group.name,
+                                 order.pairs - order.in_order, order.pairs));
+}
+
 // What is wrong, in words; nothing when all is well.
 std::vector<std::string> Judge(const Exam& exam, const std::vector<ExamResult>& results, const Bound& bound) {
   std::vector<std::string> faults;
@@ -76,10 +98,13 @@ std::vector<std::string> Judge(const Exam& exam, const std::vector<ExamResult>& 
   if (held.worst > bound.worst)
     faults.push_back(fmt::format("{} is off by {:.2f} %, the bound is {:.2f} %", held.worst_id, 100 * held.worst,
                                  100 * bound.worst));
-  const auto own = Select(results, [&](const ExamPoint& p) { return exam.group(p.group).own; });
-  if (const PairOrder order = OrderOfPairs(own); order.in_order < order.pairs)
-    faults.push_back(fmt::format("{} of {} pairs of own runs are predicted in the wrong order",
-                                 order.pairs - order.in_order, order.pairs));
+  std::vector<ExamResult> own;
+  for (const ExamGroup& group : exam.groups) {
+    if (!group.own) continue;
+    const auto runs = Select(results, [&](const ExamPoint& p) { return p.group == group.name; });
+    JudgeOwn(group, runs, faults);
+    own.insert(own.end(), runs.begin(), runs.end());
+  }
   for (const ExamResult& result : own) {
     const ExamPoint& point = *result.point;
     if (point.peak_bytes.empty() || !result.seconds) continue;

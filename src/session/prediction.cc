@@ -121,6 +121,7 @@ Prediction Predict(const LoadedSettings& loaded, const Plan& plan, std::shared_p
                         .selective = s.parallel.recompute == "selective",
                         .optimizer_states = optim::StatesPerParameter(s.optimizer),
                         .optimizer = s.optimizer.name,
+                        .threads = static_cast<int>(s.runtime.intra_op_threads),
                         .profile = p.profile.get(),
                         .stack = Registry<cost::Stack>::Find(s.cluster.stack)});
   const cost::PlanCosts& costs = *p.costs;

@@ -12,7 +12,8 @@ using Json = nlohmann::ordered_json;
 std::string PrintProfile(const schedule::Profile& profile) {
   Json document = {{"penstock_profile", 1}, {"machine", profile.machine}, {"subjects", Json::object()}};
   for (const auto& [subject, samples] : profile.subjects())
-    for (const auto& s : samples) document["subjects"][subject].push_back({s.size, s.seconds, s.count});
+    for (const auto& s : samples)
+      document["subjects"][subject].push_back({s.size, s.seconds, s.count, s.ranks_at_once});
   return document.dump(1) + "\n";
 }
 
@@ -38,13 +39,21 @@ schedule::Profile ParseProfile(std::string_view text, const std::string& source)
   for (const auto& [subject, samples] : subjects->items()) {
     if (!samples.is_array()) fail(fmt::format("subject '{}' has no list", subject));
     for (const auto& sample : samples) {
-      const bool numbers = sample.is_array() && sample.size() == 3 && sample[0].is_number() && sample[1].is_number() &&
-                           sample[2].is_number_integer();
-      if (!numbers) fail(fmt::format("subject '{}': {} is not [size, seconds, count]", subject, sample.dump()));
+      // Before times said how many ranks computed at once, there were three numbers.
+      const bool numbers = sample.is_array() && (sample.size() == 3 || sample.size() == 4) && sample[0].is_number() &&
+                           sample[1].is_number() && sample[2].is_number_integer() && sample.back().is_number();
+      if (!numbers)
+        fail(fmt::format("subject '{}': {} is not [size, seconds, count, ranks at once]", subject, sample.dump()));
       const double size = sample[0].get<double>(), seconds = sample[1].get<double>();
       if (!(size > 0) || !(seconds >= 0) || !std::isfinite(size) || !std::isfinite(seconds))
         fail(fmt::format("subject '{}': {} has a size or time that is none", subject, sample.dump()));
-      profile.Add(subject, {size, seconds, sample[2].get<int64_t>()});
+      const auto count = sample[2].get<int64_t>();
+      const double at_once = sample.size() == 4 ? sample[3].get<double>() : 1;
+      if (count < 1 || count > int64_t{1} << 50)
+        fail(fmt::format("subject '{}': {} has a count that is none", subject, sample.dump()));
+      if (!(at_once >= 1 && at_once <= 1e9) || at_once != std::floor(at_once))
+        fail(fmt::format("subject '{}': {} has a number of ranks that is none", subject, sample.dump()));
+      profile.Add(subject, {size, seconds, count, static_cast<int>(at_once)});
     }
   }
   return profile;

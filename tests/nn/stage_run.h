@@ -117,9 +117,10 @@ inline RunResult RunModel(const model::ModelSpec& spec, const std::vector<at::Te
     result.deferred_bytes += deferred.bytes();
     grads.clear();
     for (size_t i = 0; i < state.inputs.size(); ++i) grads.push_back(leaves[i].contiguous());
-    for (auto& [leaf, gradient] : deferred.Flush())
+    deferred.Flush([&](DeferredGrads::Result part) {
       for (size_t i = 0; i < wanted.size(); ++i)
-        if (wanted[i].is_same(leaf)) leaves[i] = gradient;
+        if (wanted[i].is_same(part.leaf)) leaves[i] = part.grad;
+    });
     for (size_t i = 0; i < state.names.size(); ++i) result.leaves[state.names[i]] = leaves[state.inputs.size() + i];
   }
   return result;

@@ -30,17 +30,35 @@ TEST(Profile, OutsideIsInProportionAndMarked) {
   EXPECT_FALSE(profile.Find("b", 1));
 }
 
-TEST(Profile, TheSampleWithMoreMeasurementsStays) {
+TEST(Profile, MeasurementsOfOneSizeArePooled) {
   Profile profile = Two(), other;
-  other.Add("a", {2, 99, 4});
-  other.Add("a", {4, 77, 6});
+  other.Add("a", {2, 40, 10});
   other.Add("b", {1, 1, 1});
   profile.Merge(other);
-  EXPECT_EQ(profile.Find("a", 2)->seconds, 10);
-  EXPECT_EQ(profile.Find("a", 4)->seconds, 77);
+  EXPECT_EQ(profile.Find("a", 2)->seconds, 30);  // 5 of 10, 10 of 40
+  EXPECT_EQ(profile.Find("a", 4)->seconds, 14);
   EXPECT_EQ(profile.Find("b", 1)->seconds, 1);
+  EXPECT_EQ(profile.subjects().at("a")[0].count, 15);
   EXPECT_THROW(profile.Add("a", {0, 1, 1}), InternalError);
   EXPECT_THROW(profile.Add("a", {1, -1, 1}), InternalError);
+  EXPECT_THROW(profile.Add("a", {1, 1, 0}), InternalError);
+  EXPECT_THROW(profile.Add("a", {1, 1, 1, 0}), InternalError);
+}
+
+TEST(Profile, RanksAtOnceAreADimensionOfTheirOwn) {
+  Profile profile = Two();
+  profile.Add("a", {2, 12, 5, 4});
+  EXPECT_EQ(profile.Find("a", 2, 1)->seconds, 10);
+  EXPECT_EQ(profile.Find("a", 2, 4)->seconds, 12);
+  EXPECT_EQ(profile.Find("a", 2, 2)->seconds, 10 + 2.0 / 3);
+  for (const int ranks : {1, 2, 4}) EXPECT_FALSE(profile.Find("a", 2, ranks)->extrapolated) << ranks;
+  // Beyond what was measured the nearest, as it is.
+  EXPECT_EQ(profile.Find("a", 2, 8)->seconds, 12);
+  EXPECT_TRUE(profile.Find("a", 2, 8)->extrapolated);
+  // Four ranks were measured at one size only.
+  EXPECT_EQ(profile.Find("a", 4, 4)->seconds, 24);
+  EXPECT_TRUE(profile.Find("a", 4, 4)->extrapolated);
+  EXPECT_TRUE(profile.Find("a", 4, 2)->extrapolated);
 }
 
 }  // namespace

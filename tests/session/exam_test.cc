@@ -110,10 +110,10 @@ TEST(Exam, AveragesAndWorstByHand) {
 
 TEST(Exam, OrderOfPairsThatDifferByMoreThanATenth) {
   ExamPoint a, b, c;
-  a.seconds = 10, b.seconds = 10.5, c.seconds = 20;
-  // a and b are too close to count; c is slower than both, and predicted so against a only.
+  a.seconds = 10, b.seconds = 20, c.seconds = 15;
+  // The predictions of a and b are too close to count; c should be faster than both, and is faster than b only.
   const PairOrder order =
-      OrderOfPairs({{.point = &a, .seconds = 9}, {.point = &b, .seconds = 16}, {.point = &c, .seconds = 15}});
+      OrderOfPairs({{.point = &a, .seconds = 9}, {.point = &b, .seconds = 9.5}, {.point = &c, .seconds = 8}});
   EXPECT_EQ(order.pairs, 2);
   EXPECT_EQ(order.in_order, 1);
 }
@@ -169,26 +169,59 @@ TEST(ExamCommand, ADistortedClusterFails) {
   EXPECT_EQ(RunExam({.only = "korthikanti2022-22b", .bound = "0.1,0.1"}, out), 1);
 }
 
-TEST(ExamCommand, OwnRunsAreHeldToTheirMemory) {
-  // A CPU of the library of tests would do; the point is what is made of measured peaks.
+// An exam of own runs on a device of the library: what is judged is what is made of measured values.
+struct OwnRun {
+  double seconds = 1;
+  std::string peaks = "[]";
+  double spread = 0;
+};
+std::string OwnExam(const std::vector<OwnRun>& runs) {
+  std::string text = kGroup + "kind = \"own\"\n";
+  for (size_t i = 0; i < runs.size(); ++i)
+    text += fmt::format(
+        "[[point]]\nid = \"run-{}\"\ngroup = \"g\"\nseconds = {}\nspread = {}\nsource = \"here\"\n"
+        "set = \"cluster.name=a100-80 train.batch={}\"\npeak_bytes = {}\n",
+        i, runs[i].seconds, runs[i].spread, 8 << i, runs[i].peaks);
+  return text;
+}
+std::pair<int, std::string> RunOwnExam(const std::vector<OwnRun>& runs) {
   const std::string file = testing::TempDir() + "/exam_own.toml";
-  const auto exam = [&](const std::string& peaks) {
-    WriteFileAtomically(file,
-                        kGroup +
-                            "kind = \"own\"\n[[point]]\nid = \"run\"\ngroup = \"g\"\nseconds = 1\nsource = \"here\"\n"
-                            "set = \"cluster.name=a100-80\"\npeak_bytes = " +
-                            peaks + "\n",
-                        /*overwrite=*/true);
-    std::ostringstream out;
-    const int code = RunExam({.file = file}, out);
-    return std::pair(code, out.str());
-  };
+  WriteFileAtomically(file, OwnExam(runs), /*overwrite=*/true);
+  std::ostringstream out;
+  const int code = RunExam({.file = file}, out);
+  return {code, out.str()};
+}
+ExamResult Predicted(int run) {
+  static Exam exam;
+  exam = ParseExam(OwnExam(std::vector<OwnRun>(run + 1)), "own.toml", "");
+  return Examine(exam.points[run], {});
+}
+
+TEST(ExamCommand, OwnRunsAreHeldToTheirMemory) {
+  const ExamResult predicted = Predicted(0);
+  const auto exam = [&](const std::string& peaks) { return RunOwnExam({{*predicted.seconds, peaks}}); };
   const auto [code, text] = exam("[1]");
   EXPECT_EQ(code, 1);
-  EXPECT_NE(text.find("FAIL: run, rank 0: measured memory is 0.000 of the predicted"), std::string::npos) << text;
+  EXPECT_NE(text.find("FAIL: run-0, rank 0: measured memory is 0.000 of the predicted"), std::string::npos) << text;
   EXPECT_NE(exam("[1, 2]").second.find("has peaks of 2 ranks, and the plan has 1"), std::string::npos);
-  const int64_t predicted = Examine(ReadExam(file).points[0], {}).peak_bytes.at(0);
-  EXPECT_EQ(exam(fmt::format("[{}]", predicted * 97 / 100)).first, 0);
+  EXPECT_EQ(exam(fmt::format("[{}]", predicted.peak_bytes.at(0) * 97 / 100)).first, 0);
+  EXPECT_EQ(exam(fmt::format("[{}]", predicted.peak_bytes.at(0) + 1)).first, 1);
+}
+
+TEST(ExamCommand, OwnRunsAreHeldToTheirTimesAndOrder) {
+  const double small = *Predicted(0).seconds, large = *Predicted(1).seconds;
+  ASSERT_GT(large, 1.2 * small);
+  EXPECT_EQ(RunOwnExam({{small}, {large}}).first, 0);
+  // A tenth off: too much for runs that repeat well, not for runs that differ by 6 %.
+  const auto [code, text] = RunOwnExam({{small / 1.1}, {large / 1.1}});
+  EXPECT_EQ(code, 1);
+  EXPECT_NE(text.find("FAIL: g is off by 10.00 % on average, the bound is 7.00 %"), std::string::npos) << text;
+  EXPECT_EQ(RunOwnExam({{small / 1.1, "[]", 0.06}, {large / 1.1, "[]", 0.06}}).first, 0);
+  // 16 % are too much for a single run, however much runs differ.
+  EXPECT_NE(RunOwnExam({{small / 1.16, "[]", 0.2}, {large, "[]", 0.2}}).second.find("FAIL: run-0 is off by 16.00 %"),
+            std::string::npos);
+  EXPECT_NE(RunOwnExam({{large}, {small}}).second.find("1 of 1 pairs are predicted in the wrong order"),
+            std::string::npos);
 }
 
 TEST(ExamCommand, SimulateGivesTheSamePrediction) {

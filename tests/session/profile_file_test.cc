@@ -15,6 +15,7 @@ schedule::Profile Sample() {
   profile.machine = "a \"machine\"";
   profile.Add("layer:x:forward:fp32:16", {4, 0.1, 3});
   profile.Add("layer:x:forward:fp32:16", {8, 1.0 / 3, 2});
+  profile.Add("layer:x:forward:fp32:16", {4, 0.2, 3, 2});
   profile.Add("step", {1, 0, 1});
   return profile;
 }
@@ -24,6 +25,12 @@ TEST(ProfileFile, ReadsBackToTheSameBits) {
   EXPECT_EQ(read.machine, Sample().machine);
   EXPECT_EQ(PrintProfile(read), PrintProfile(Sample()));
   EXPECT_EQ(read.Find("layer:x:forward:fp32:16", 8)->seconds, 1.0 / 3);
+}
+
+TEST(ProfileFile, TimesWithoutRanksAtOnceAreOfOne) {
+  const auto read = ParseProfile(R"({"penstock_profile": 1, "subjects": {"a": [[1, 2, 3]]}})", "old.json");
+  EXPECT_FALSE(read.Find("a", 1, 1)->extrapolated);
+  EXPECT_TRUE(read.Find("a", 1, 2)->extrapolated);
 }
 
 TEST(ProfileFile, SaysWhatIsWrong) {
@@ -42,7 +49,12 @@ TEST(ProfileFile, SaysWhatIsWrong) {
            {R"({"penstock_profile": 2, "subjects": {}})", "version 2"},
            {R"({"penstock_profile": 1})", "subjects"},
            {R"({"penstock_profile": 1, "subjects": {"a": 1}})", "'a'"},
-           {R"({"penstock_profile": 1, "subjects": {"a": [[1, 2]]}})", "[size, seconds, count]"},
+           {R"({"penstock_profile": 1, "subjects": {"a": [[1, 2]]}})", "[size, seconds, count, ranks at once]"},
+           {R"({"penstock_profile": 1, "subjects": {"a": [[1, 2, 3, 4, 5]]}})",
+            "[size, seconds, count, ranks at once]"},
+           {R"({"penstock_profile": 1, "subjects": {"a": [[1, 2, 0]]}})", "count"},
+           {R"({"penstock_profile": 1, "subjects": {"a": [[1, 2, 1, 0]]}})", "ranks"},
+           {R"({"penstock_profile": 1, "subjects": {"a": [[1, 2, 1, 1.5]]}})", "ranks"},
            {R"({"penstock_profile": 1, "subjects": {"a": [[0, 2, 1]]}})", "size"},
            {R"({"penstock_profile": 1, "subjects": {"a": [[1, -2, 1]]}})", "time"}}) {
     EXPECT_NE(error(text).find(words), std::string::npos) << text << ": " << error(text);

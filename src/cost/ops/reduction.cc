@@ -38,7 +38,8 @@ Price Reduce(const PlanCosts& costs, int rank, const schedule::Action& action, c
     const auto uses = static_cast<double>(costs.request().schedule.holders.units[action.key.unit.stage].uses.size());
     return MemoryBound(costs.device(rank), uses > 1 ? 3 * (uses - 1) * elements * arithmetic.gradient_bytes : 0);
   }
-  if (const auto measured = costs.Measured(fmt::format("{}:{}:{}", what, link.members, arithmetic.precision), elements))
+  if (const auto measured =
+          costs.Measured(fmt::format("{}:{}:{}", what, link.members, costs.precision_subject()), elements))
     return *measured;
   const double bytes = elements * arithmetic.gradient_bytes;
   if (costs.device(rank).cores > 0 && link.bytes_per_second <= 0)

@@ -16,7 +16,7 @@ const RegisterPrice kNorm{{
           const auto elements = static_cast<double>(costs.elements(action.key.unit.stage));
           const Arithmetic& arithmetic = costs.request().arithmetic;
           if (elements == 0) return Price{};
-          if (const auto measured = costs.Measured(fmt::format("norm:{}", arithmetic.precision), elements))
+          if (const auto measured = costs.Measured(fmt::format("norm:{}", costs.precision_subject()), elements))
             return *measured;
           return MemoryBound(costs.device(rank), elements * arithmetic.gradient_bytes);
         },

@@ -46,10 +46,10 @@ PairOrder OrderOfPairs(const std::vector<ExamResult>& results) {
     for (size_t j = i + 1; j < results.size(); ++j) {
       const ExamResult *slow = &results[i], *fast = &results[j];
       if (!slow->seconds || !fast->seconds || slow->point->group != fast->point->group) continue;
-      if (slow->point->seconds < fast->point->seconds) std::swap(slow, fast);
-      if (slow->point->seconds <= 1.1 * fast->point->seconds) continue;
+      if (*slow->seconds < *fast->seconds) std::swap(slow, fast);
+      if (*slow->seconds <= 1.1 * *fast->seconds) continue;
       ++order.pairs;
-      if (*slow->seconds > *fast->seconds) ++order.in_order;
+      if (slow->point->seconds > fast->point->seconds) ++order.in_order;
     }
   }
   return order;

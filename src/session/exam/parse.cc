@@ -147,13 +147,14 @@ class Parser {
       keys.Fault(node.line, fmt::format("there are two points '{}'", point.id));
     point.seconds = keys.Real("seconds", true, 0, 1);
     point.rounding = keys.Real("rounding", false, -1e-12, 0);
+    point.spread = keys.Real("spread", false, -1e-12, 0);
     point.tier = static_cast<int64_t>(keys.Real("tier", false, 0, 1));
     point.fitted = keys.Bool("fitted");
     point.unsupported = keys.Text("unsupported");
     for (const char* said : {"value", "formula", "inferred", "layout"}) keys.Text(said);
     point.source = keys.Text("source");
     std::vector<std::string> own = Assignments(keys, node);
-    const std::string profile = keys.Text("profile");
+    const std::string profile = keys.Text("profile"), cluster = keys.Text("cluster");
     if (const Node* peaks = keys.Find("peak_bytes", Kind::kArray))
       for (const Node& item : peaks->items) {
         if (item.kind == Kind::kInt && item.integer > 0)
@@ -181,8 +182,9 @@ class Parser {
       keys.Fault(node.line, fmt::format("'{}' must have either 'set' or 'unsupported'", point.id));
     point.assignments = sets_[index];
     point.assignments.insert(point.assignments.end(), own.begin(), own.end());
-    if (!profile.empty())
-      point.assignments.push_back("cluster.profile=" + (profile[0] == '/' ? profile : folder_ + profile));
+    const auto beside = [&](const std::string& file) { return file[0] == '/' ? file : folder_ + file; };
+    if (!profile.empty()) point.assignments.push_back("cluster.profile=" + beside(profile));
+    if (!cluster.empty()) point.assignments.push_back("cluster.name=" + beside(cluster));
     exam_.points.push_back(std::move(point));
   }
 

@@ -18,15 +18,28 @@ using schedule::Kind;
 
 namespace {
 
+// Times of an action add up along a step, so the mean is what predicts the step: medians of times with a long tail add
+// up to too little. What takes more than this many medians is an accident of the machine.
+constexpr double kAccident = 3;
+
+double Typical(std::vector<double>& seconds) {
+  const double limit = kAccident * Median(seconds);
+  double sum = 0;
+  int count = 0;
+  for (const double s : seconds)
+    if (s <= limit) sum += s, ++count;
+  return sum / count;  // at least the median and what is below it
+}
+
 // Samples by (subject, size).
 class Collector {
  public:
   void Add(const std::string& subject, double size, double seconds) {
     if (size > 0 && seconds >= 0) samples_[{subject, size}].push_back(seconds);
   }
-  void Into(schedule::Profile& profile) {
+  void Into(schedule::Profile& profile, int ranks_at_once) {
     for (auto& [key, seconds] : samples_)
-      profile.Add(key.first, {key.second, Median(seconds), static_cast<int64_t>(seconds.size())});
+      profile.Add(key.first, {key.second, Typical(seconds), static_cast<int64_t>(seconds.size()), ranks_at_once});
   }
 
  private:
@@ -36,10 +49,12 @@ class Collector {
 }  // namespace
 
 schedule::Profile MeasuredProfile(const runtime::Job& job, const Plan& plan, const runtime::TrainOutcome& outcome,
-                                  const std::vector<double>& step_seconds) {
+                                  const std::vector<double>& step_seconds, int threads) {
   schedule::Profile profile;
-  profile.machine = fmt::format("{} cores", std::thread::hardware_concurrency());
-  const std::string precision(model::PrecisionName(job.precision));
+  const unsigned cores = std::thread::hardware_concurrency();
+  profile.machine = fmt::format("{} cores", cores);
+  const std::string precision = cost::PrecisionSubject(model::PrecisionName(job.precision), threads);
+  const int at_once = cost::RanksAtOnce(plan.schedule.num_ranks(), cores, threads);
   Collector collect;
 
   // Layers. A whole backward is priced as its halves: by the flops of the layer.
@@ -72,7 +87,7 @@ schedule::Profile MeasuredProfile(const runtime::Job& job, const Plan& plan, con
       collect.Add("action:send", 1, work);
     }
   }
-  collect.Into(profile);
+  collect.Into(profile, at_once);
 
   // What a step takes beside its list: from the recorded steps' whole time and the length of their timelines.
   std::map<int32_t, std::pair<double, double>> spans;
@@ -87,7 +102,7 @@ schedule::Profile MeasuredProfile(const runtime::Job& job, const Plan& plan, con
     if (i >= step_seconds.size()) break;
     steps.Add("step", 1, std::max(0.0, step_seconds[i++] - (span.second - span.first)));
   }
-  steps.Into(profile);
+  steps.Into(profile, at_once);
   return profile;
 }
 

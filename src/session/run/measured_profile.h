@@ -1,7 +1,7 @@
 // src/session/run/measured_profile.h
 //
-// A profile (schedule/profile.h) from what a training run recorded: medians over its recorded steps, micro-batches and
-// ranks. Ragged micro-batches count under their own sizes.
+// A profile (schedule/profile.h) from what a training run recorded: means over its recorded steps, micro-batches and
+// ranks, without what took more than three times the median. Ragged micro-batches count under their own sizes.
 #pragma once
 
 #include <vector>
@@ -12,8 +12,8 @@
 
 namespace penstock::session {
 
-// `sizes`: [recorded step][micro-batch] as bound. `step_seconds`: of the recorded steps, whole.
+// `step_seconds`: of the recorded steps, whole. `threads`: that one operation uses.
 schedule::Profile MeasuredProfile(const runtime::Job& job, const Plan& plan, const runtime::TrainOutcome& outcome,
-                                  const std::vector<double>& step_seconds);
+                                  const std::vector<double>& step_seconds, int threads);
 
 }  // namespace penstock::session

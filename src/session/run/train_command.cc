@@ -288,7 +288,9 @@ class TrainRun {
       svg.step = measured.events.front().step;
       WriteFileAtomically(InDirectory(report::kDrawingFile), report::DrawSvg(measured, svg), true);
       WriteFileAtomically(InDirectory(report::kProfileFile),
-                          PrintProfile(MeasuredProfile(run_->job, run_->plan, outcome_, recorded_seconds_)), true);
+                          PrintProfile(MeasuredProfile(run_->job, run_->plan, outcome_, recorded_seconds_,
+                                                       static_cast<int>(s().runtime.intra_op_threads))),
+                          true);
     }
     WriteReportFiles(directory_.path, settings_.path);
   }
