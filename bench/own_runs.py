@@ -49,7 +49,8 @@ PLANS = {
     "data-2-pipeline-2": {"parallel.pipeline": 2, "parallel.data": 2},
 }
 # (replicas, micro-batch) of the runs that are only profiled.
-PROFILES = [(1, 4)] + [(2, micro) for micro in (1, 2, 4, 8)]
+AT_ONCE = min(4, os.cpu_count())
+PROFILES = [(1, 4)] + [(replicas, micro) for replicas in range(2, AT_ONCE + 1) for micro in (1, 2, 4, 8)]
 
 
 def settings(plan):
@@ -151,7 +152,7 @@ def main():
         for model in models:
             files[model] = os.path.join(folder, f"{model}-profile.json")
             with open(files[model], "w") as file:
-                json.dump(profiles[model], file, indent=1)
+                file.write(json.dumps(profiles[model], indent=1) + "\n")
         rows = []
         for model, plan in times:
             predicted = tool.simulate(model, PLANS[plan], machine, files[model])

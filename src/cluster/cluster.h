@@ -23,6 +23,7 @@ class EfficiencyCurve {
   struct Point {
     double size = 0;  // flops of a GEMM, bytes of a memory-bound operation or message
     double efficiency = 1;
+    bool operator==(const Point&) const = default;
   };
   EfficiencyCurve() = default;                          // 1 everywhere; has no range
   explicit EfficiencyCurve(std::vector<Point> points);  // ascending sizes > 0, efficiencies in (0, 1]
@@ -48,6 +49,9 @@ struct Device {
   double memory_bytes_per_second = 0;
   int64_t memory_bytes = 0;
   double launch_seconds = 0;  // fixed time of one operation (kernel launch)
+  // What element-wise and other memory-bound work inside layers takes, as a multiple of what its bytes would at the
+  // bandwidth: strided copies, instructions, small kernels of a CPU. 0: not stated, 1.
+  double layer_traffic = 0;
   // By Operation, of flops (gemm, attention) or bytes (memory).
   std::array<EfficiencyCurve, kOperationCount> efficiency;
   // Beside the device, per device: host memory and disk, and the way to them (0: none stated).

@@ -43,5 +43,7 @@ std::vector<std::string> ClusterNames();
 inline constexpr std::string_view kThisMachine = "this-machine";
 // ${XDG_CONFIG_HOME:-$HOME/.config}/penstock/this-machine.toml. UserError when neither variable is set.
 std::string ThisMachineFile();
+// Is there such a file? False where neither variable is set.
+bool ThisMachineIsMeasured(FileSystem& files = FileSystem::Real());
 
 }  // namespace penstock::cluster

@@ -36,6 +36,16 @@ GroupLink LinkOfGroup(const cluster::Cluster& cluster, const std::vector<int64_t
     size = size_here;
     if (here == 1) break;
   }
+  // A pair with a link of its own that are neighbours in the ring: never faster than it.
+  for (size_t i = 0; i < devices.size() && !cluster.overrides.empty(); ++i) {
+    const int64_t from = devices[i], to = devices[(i + 1) % devices.size()];
+    const cluster::Link& link = cluster.LinkBetween(from, to);
+    if (&link == &cluster.levels[cluster.LevelBetween(from, to)].link) continue;
+    group.latency_seconds += std::max(0.0, link.latency_seconds - cluster.levels[0].link.latency_seconds);
+    if (link.bytes_per_second <= 0 || link.bytes_per_second >= slowest) continue;
+    slowest = link.bytes_per_second;
+    group.efficiency = &link.efficiency;
+  }
   group.bytes_per_second = std::isinf(slowest) ? 0 : slowest;
   return group;
 }

@@ -4,6 +4,7 @@
 // latency of a ring that visits the groups of each level one after the other. Where k members of a group at a level go
 // out together, each over a way of its own (network cards of a node), the ring has k of them beside each other, up to
 // what the group has; so a ring inside nodes of 8 with 8 cards is bound by the node's inner link or by all 8 cards.
+// Neighbours in the ring (devices ascending) that have a link of their own ([[override]]) bound it, too.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +20,7 @@ struct GroupLink {
   double bytes_per_second = 0;                           // of the ring; 0: infinite
   double latency_seconds = 0;                            // of all steps of one pass around: see AllGather
   const cluster::EfficiencyCurve* efficiency = nullptr;  // of the slowest level, by bytes of a step; null: 1
+  bool operator==(const GroupLink&) const = default;
 };
 
 // Of the devices, ascending. O(devices).

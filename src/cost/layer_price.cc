@@ -51,9 +51,17 @@ class Pricer {
     return static_cast<double>(op.weights) / (op.split == TensorSplit::split ? static_cast<double>(q_.tensor) : 1.0);
   }
 
+  // Inside a layer.
+  Price Memory(double bytes) const {
+    Price price = MemoryBound(q_.device, bytes);
+    if (q_.device.layer_traffic > 0 && bytes > 0)
+      price.seconds = q_.device.launch_seconds + q_.device.layer_traffic * (price.seconds - q_.device.launch_seconds);
+    return price;
+  }
+
   Price Compute(double flops, double bytes, cluster::Operation kind) const {
     const auto& curve = q_.device.efficiency[static_cast<size_t>(kind)];
-    const Price memory = MemoryBound(q_.device, bytes);
+    const Price memory = Memory(bytes);
     const double compute =
         flops > 0 ? flops / (q_.device.flops(q_.arithmetic.precision) * curve(flops)) + q_.device.launch_seconds : 0;
     // Products of activations reduce over a head's width only, a few steps of their inner loop: reading and writing do
@@ -110,9 +118,9 @@ class Pricer {
     const std::string_view last = name.substr(name.rfind('.') + 1);  // npos + 1 = 0
     for (const ExtraPasses& extra : q_.stack.passes) {
       if (extra.operation != name && extra.operation != last) continue;
-      const Price forward = MemoryBound(q_.device, extra.forward * Moved(op));
+      const Price forward = Memory(extra.forward * Moved(op));
       out_.forward += forward;
-      out_.backward_input += MemoryBound(q_.device, extra.backward * Moved(op));
+      out_.backward_input += Memory(extra.backward * Moved(op));
       if (q_.selective && op.selective) out_.backward_input += forward;
     }
   }
@@ -141,11 +149,11 @@ class Pricer {
         return;
       }
       case OperationKind::memory: {
-        const Price forward = MemoryBound(q_.device, moved + read);
+        const Price forward = Memory(moved + read);
         out_.forward += forward;
         if (q_.selective && op.selective) out_.backward_input += forward;
         // Norms and tables have their gradients here: they are not deferred.
-        out_.backward_input += MemoryBound(q_.device, op.backward_moved * moved + read);
+        out_.backward_input += Memory(op.backward_moved * moved + read);
         return;
       }
       case OperationKind::tensor_reduce:

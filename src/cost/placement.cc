@@ -37,6 +37,12 @@ const cluster::Device& Placement::DeviceTypeOf(int64_t rank) const {
   return first;
 }
 
+GroupLink Placement::CellLink(int64_t rank) const {
+  std::vector<int64_t> devices;
+  for (int64_t member = 0; member < tensor_; ++member) devices.push_back(DeviceOf(rank, member));
+  return LinkOfGroup(*cluster_, devices);
+}
+
 std::string Placement::WhyNotAlike() const {
   for (int64_t replica = 1; replica < data_; ++replica) {
     for (int64_t position = 0; position < pipeline_; ++position) {
@@ -44,13 +50,19 @@ std::string Placement::WhyNotAlike() const {
       if (!cluster_->device_of.empty() && &DeviceTypeOf(rank) != &DeviceTypeOf(position))
         return fmt::format("position {} is a {} in replica {} and a {} in replica 0", position, DeviceTypeOf(rank).name,
                            replica, DeviceTypeOf(position).name);
+      if (tensor_ > 1 && !(CellLink(rank) == CellLink(position)))
+        return fmt::format(
+            "the tensor-parallel group of position {} is joined otherwise in replica {} than in replica "
+            "0",
+            position, replica);
       const int64_t next = (position + 1) % pipeline_;
       for (const auto& [a, b] : {std::pair{position, next}, std::pair{next, position}}) {
         const int64_t from = DeviceOf(replica * pipeline_ + a), to = DeviceOf(replica * pipeline_ + b);
         if (from == to) continue;
         const cluster::Link &mine = cluster_->LinkBetween(from, to),
                             &first = cluster_->LinkBetween(DeviceOf(a), DeviceOf(b));
-        if (mine.latency_seconds != first.latency_seconds || mine.bytes_per_second != first.bytes_per_second)
+        if (mine.latency_seconds != first.latency_seconds || mine.bytes_per_second != first.bytes_per_second ||
+            mine.efficiency.points() != first.efficiency.points())
           return fmt::format("the link from position {} to {} is another in replica {} than in replica 0", a, b,
                              replica);
       }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cluster/cluster.h"
+#include "cost/group_link.h"
 #include "cost/price.h"
 
 namespace penstock::cost {
@@ -33,6 +34,8 @@ class Placement {
   int64_t DeviceOf(int64_t rank, int64_t member = 0) const;
   // Device type of every member of the cell; UserError when they differ.
   const cluster::Device& DeviceTypeOf(int64_t rank) const;
+  // How the members of a cell are joined.
+  GroupLink CellLink(int64_t rank) const;
 
   // Do all replicas see what replica 0 sees: the same device types, and between positions links of the same level?
   // Empty when they do, else the first difference in words: then one cannot stand for all.

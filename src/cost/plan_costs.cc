@@ -87,10 +87,10 @@ std::optional<Price> PlanCosts::Measured(const std::string& subject, double size
 
 void PlanCosts::FindDevices() {
   for (int rank = 0; rank < request_.schedule.num_ranks(); ++rank) {
-    const cluster::Device* device = &request_.placement.DeviceTypeOf(rank);
-    const auto it = std::find(device_types_.begin(), device_types_.end(), device);
-    type_of_.push_back(static_cast<int>(it - device_types_.begin()));
-    if (it == device_types_.end()) device_types_.push_back(device);
+    const RankType type{&request_.placement.DeviceTypeOf(rank), request_.placement.CellLink(rank)};
+    const auto it = std::find(types_.begin(), types_.end(), type);
+    type_of_.push_back(static_cast<int>(it - types_.begin()));
+    if (it == types_.end()) types_.push_back(type);
   }
 }
 
@@ -105,28 +105,17 @@ void PlanCosts::FindGroups() {
   }
 }
 
-GroupLink PlanCosts::TensorLink(int rank) const {
-  std::vector<int64_t> devices;
-  for (int64_t member = 0; member < request_.placement.tensor(); ++member)
-    devices.push_back(request_.placement.DeviceOf(rank, member));
-  return LinkOfGroup(request_.placement.cluster(), devices);
-}
-
 void PlanCosts::PriceStages() {
-  for (size_t type = 0; type < device_types_.size(); ++type) {
-    const auto rank =
-        static_cast<int>(std::find(type_of_.begin(), type_of_.end(), static_cast<int>(type)) - type_of_.begin());
-    const GroupLink tensor_link = TensorLink(rank);
-    const LayerRequest layer_request{.device = *device_types_[type],
+  for (const RankType& type : types_) {
+    const LayerRequest layer_request{.device = *type.device,
                                      .arithmetic = request_.arithmetic,
                                      .samples = request_.samples,
                                      .length = request_.length,
                                      .tensor = request_.placement.tensor(),
                                      .sequence_parallel = request_.sequence_parallel,
                                      .selective = request_.selective,
-                                     .tensor_link = tensor_link,
+                                     .tensor_link = type.tensor_link,
                                      .stack = request_.stack};
-    tensor_links_.push_back(tensor_link);
     // Layers that are alike have one price.
     std::map<std::string, StagePrices> known;
     auto& row = stages_.emplace_back();
@@ -232,7 +221,7 @@ Price PlanCosts::GatherBoundary(int rank, int edge) const {
   const int64_t tensor = request_.placement.tensor();
   if (!request_.stack.gather_boundary || request_.sequence_parallel || tensor == 1) return {};
   const double bytes = static_cast<double>(EdgeElements(edge) * tensor) * request_.arithmetic.boundary_bytes;
-  return AllGather(tensor_links_[type_of_[rank]], bytes);
+  return AllGather(types_[type_of_[rank]].tensor_link, bytes);
 }
 
 Price PlanCosts::PriceOperator(int rank, const Action& action) const {

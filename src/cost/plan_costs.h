@@ -70,7 +70,7 @@ class PlanCosts final : public schedule::ActionCosts<double> {
 
   // For prices of operators (cost/ops).
   const CostRequest& request() const { return request_; }
-  const cluster::Device& device(int rank) const { return *device_types_[type_of_[rank]]; }
+  const cluster::Device& device(int rank) const { return *types_[type_of_[rank]].device; }
   // What the members of a group see: one collective per member of the tensor-parallel cells, beside each other.
   const GroupLink& link_of_group(int32_t group) const { return groups_[group]; }
   int64_t elements(int unit) const;  // of a parameter unit, of one member of the cell
@@ -90,7 +90,6 @@ class PlanCosts final : public schedule::ActionCosts<double> {
   std::optional<Price> MeasuredLayer(int layer, std::string_view kind) const;
   Price PriceOperator(int rank, const schedule::Action& action) const;
   Price PriceSend(int rank, const schedule::Action& action) const;
-  GroupLink TensorLink(int rank) const;
   void FindDevices();
   void FindGroups();
   void PriceStages();
@@ -103,10 +102,15 @@ class PlanCosts final : public schedule::ActionCosts<double> {
   const CostRequest request_;
   std::string precision_;  // in subjects of the profile
   int ranks_at_once_ = 1;
-  std::vector<const cluster::Device*> device_types_;
+  // What prices of layers depend on but the stage: the device, and how the members of a cell are joined.
+  struct RankType {
+    const cluster::Device* device = nullptr;
+    GroupLink tensor_link;
+    bool operator==(const RankType&) const = default;
+  };
+  std::vector<RankType> types_;
   std::vector<int> type_of_;                            // [rank]
-  std::vector<std::vector<StagePrices>> stages_;        // [device type][stage]
-  std::vector<GroupLink> tensor_links_;                 // [device type]
+  std::vector<std::vector<StagePrices>> stages_;        // [type][stage]
   std::vector<GroupLink> groups_;                       // [group]
   std::array<Price, schedule::kKindCount> overhead_{};  // of an action, by kind; measured
   std::vector<std::vector<Price>> sends_;               // [level of the cluster][edge]

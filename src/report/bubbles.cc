@@ -86,7 +86,7 @@ class Cutter {
     rank.by_cause[static_cast<size_t>(cause)] += end - start;
     if (peer == gap.rank) peer = -1;
     const bool waits = cause == BubbleCause::imbalance || cause == BubbleCause::message;
-    if (peer >= 0 && peer < static_cast<int32_t>(rank.by_peer.size()) && waits) rank.by_peer[peer] += end - start;
+    if (peer >= 0 && waits) rank.by_peer[peer] += end - start;
     bubbles_.spans.push_back({gap.rank, step_.step, cause, peer, gap.event, start, end});
   }
 
@@ -100,6 +100,13 @@ class Cutter {
 
 double RankBubbles::total() const { return std::accumulate(by_cause.begin(), by_cause.end(), 0.0); }
 
+std::pair<int32_t, double> RankBubbles::longest_wait() const {
+  std::pair<int32_t, double> longest{-1, 0};
+  for (const auto& [peer, seconds] : by_peer)
+    if (seconds > longest.second) longest = {peer, seconds};
+  return longest;
+}
+
 double Bubbles::fraction() const {
   double idle = 0;
   for (const RankBubbles& r : ranks) idle += r.total();
@@ -109,7 +116,6 @@ double Bubbles::fraction() const {
 Bubbles FindBubbles(const Timeline& timeline, const schedule::StageGraph& graph) {
   Bubbles bubbles;
   bubbles.ranks.resize(timeline.num_ranks);
-  for (RankBubbles& r : bubbles.ranks) r.by_peer.resize(timeline.num_ranks);
   for (const StepEvents& step : analysis::StepsOf(timeline)) {
     ++bubbles.steps;
     bubbles.makespan += step.length();

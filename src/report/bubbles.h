@@ -18,6 +18,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <string_view>
 #include <vector>
 
@@ -46,8 +47,9 @@ struct Bubble {
 struct RankBubbles {
   double busy = 0;
   std::array<double, kBubbleCauseCount> by_cause{};
-  std::vector<double> by_peer;  // [rank] imbalance and message, of the rank waited for
-  double total() const;         // of the causes
+  std::map<int32_t, double> by_peer;  // imbalance and message, by the rank waited for; only those waited for
+  std::pair<int32_t, double> longest_wait() const;  // the entry of by_peer with most; {-1, 0}: none
+  double total() const;                             // of the causes
 };
 
 struct Bubbles {

@@ -11,6 +11,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "base/median.h"
 #include "base/units.h"
 #include "report/analysis/idle.h"
 #include "report/analysis/names.h"
@@ -29,13 +30,6 @@ using schedule::Kind;
 using schedule::Timeline;
 
 constexpr size_t kMaxClassLines = 4, kMaxReasonLines = 5;
-
-double Median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 using ActionOf = std::pair<int32_t, Key>;  // rank, key: the same in both timelines, also when lists were reordered
 
@@ -198,12 +192,15 @@ class Comparison {
       RankGap& gap = gap_.ranks[r];
       if (r < pb.ranks.size()) gap.predicted = TimesOf(pb.ranks[r]);
       if (r < mb.ranks.size()) gap.measured = TimesOf(mb.ranks[r]);
-      for (size_t peer = 0; r < mb.ranks.size() && peer < mb.ranks[r].by_peer.size(); ++peer) {
-        const bool known = r < pb.ranks.size() && peer < pb.ranks[r].by_peer.size();
-        const double longer = mb.ranks[r].by_peer[peer] - (known ? pb.ranks[r].by_peer[peer] : 0.0);
-        if (longer <= gap.waited_longer) continue;
-        gap.waited_longer = longer;
-        gap.waited_for = static_cast<int32_t>(peer);
+      if (r >= mb.ranks.size()) continue;
+      for (const auto& [peer, seconds] : mb.ranks[r].by_peer) {
+        double predicted_wait = 0;
+        if (r < pb.ranks.size())
+          if (const auto it = pb.ranks[r].by_peer.find(peer); it != pb.ranks[r].by_peer.end())
+            predicted_wait = it->second;
+        if (seconds - predicted_wait <= gap.waited_longer) continue;
+        gap.waited_longer = seconds - predicted_wait;
+        gap.waited_for = peer;
       }
     }
   }
@@ -244,6 +241,25 @@ class Comparison {
     int64_t count = 0;
   };
 
+  // How much of a piece of the host its rank spent in sends.
+  double InSends(const PathPiece& piece) {
+    if (sends_.empty()) {
+      sends_.resize(m_.num_ranks);
+      for (const StepEvents& step : m_steps_)
+        if (step.step == gap_.step)
+          for (int32_t r = 0; r < m_.num_ranks; ++r)
+            for (const int32_t i : step.by_rank[r])
+              if (m_.events[i].action.key.kind == Kind::send) sends_[r].push_back(i);  // ascending by start
+    }
+    const auto& sends = sends_[piece.rank];
+    auto it = std::lower_bound(sends.begin(), sends.end(), piece.start,
+                               [&](int32_t i, double time) { return m_.events[i].end < time; });
+    double seconds = 0;
+    for (; it != sends.end() && m_.events[*it].start < piece.end; ++it)
+      seconds += std::max(0.0, std::min(piece.end, m_.events[*it].end) - std::max(piece.start, m_.events[*it].start));
+    return seconds;
+  }
+
   void Reasons() {
     std::map<std::string, Group> groups;
     double predicted_path = 0;
@@ -280,7 +296,8 @@ class Comparison {
           }
           break;
         case PathKind::host:
-          what = fmt::format("the host of rank {} between actions", piece.rank);
+          what = InSends(piece) >= piece.seconds() / 2 ? fmt::format("handing over messages on rank {}", piece.rank)
+                                                       : fmt::format("the host of rank {} between actions", piece.rank);
           break;
       }
       Group& g = groups[what];
@@ -309,6 +326,7 @@ class Comparison {
   const schedule::StageGraph& graph_;
   std::vector<StepEvents> p_steps_, m_steps_;
   std::optional<Durations> p_times_, m_times_;
+  std::vector<std::vector<int32_t>> sends_;  // [rank] of the step that is explained
   Gap gap_;
 };
 
@@ -323,10 +341,11 @@ double Gap::relative_error() const { return measured_step > 0 ? (predicted_step 
 std::string Gap::ToText() const {
   std::string out;
   const auto line = [&](const std::string& text) { out += text + "\n"; };
-  line(fmt::format(
-      "step       predicted {}, measured {} (step {}, the median of {}): {}, the prediction is {:.1f} % {}",
-      FormatSeconds(predicted_step), FormatSeconds(measured_step), step + 1, measured_steps, Signed(difference()),
-      100 * std::abs(relative_error()), relative_error() < 0 ? "too short" : "too long"));
+  line(fmt::format("step       predicted {}, measured {} (step {}{}): {}, the prediction is {:.1f} % {}",
+                   FormatSeconds(predicted_step), FormatSeconds(measured_step), step + 1,
+                   measured_steps > 1 ? fmt::format(", the median of {}", measured_steps) : std::string(),
+                   Signed(difference()), 100 * std::abs(relative_error()),
+                   relative_error() < 0 ? "too short" : "too long"));
   if (unmatched > 0)
     line(fmt::format("           {} measured actions have no predicted one: the prediction is of another schedule",
                      unmatched));

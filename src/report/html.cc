@@ -38,8 +38,9 @@ std::string HtmlReport(const HtmlInput& input) {
     }
   out += "</p></div>\n<button id=\"theme\" type=\"button\" hidden>dark</button></header>\n<main>\n";
   for (const std::string& warning : input.warnings) Add(out, "<p class=\"warning\">{}</p>\n", Escape(warning));
-  out += html::Headline(facts) + html::TimelineSection(facts) + html::BubbleSection(facts) + html::GapSection(facts) +
-         html::LinkSection(facts) + html::MemorySection(facts) + html::CurveSection(facts) + html::SourceSection(facts);
+  out += html::Headline(facts) + html::AdviceSection(facts) + html::TimelineSection(facts) +
+         html::BubbleSection(facts) + html::GapSection(facts) + html::LinkSection(facts) + html::MemorySection(facts) +
+         html::CurveSection(facts) + html::SourceSection(facts) + html::GlossarySection();
   Add(out, "</main>\n<script>\n{}</script>\n</body>\n</html>\n", html::kTimelineJs);
   return out;
 }

@@ -3,9 +3,9 @@
 // report.html: what a prediction or a run says, in one file that needs nothing else: no network, no other file. Opens
 // in any current browser; prints; the essentials are text, so that they are read without scripts and by screen readers.
 //
-//   four answers in words (step time; who waited longest and for what; what limits memory; where prediction and
-//   measurement part), timelines to zoom and drag, bubbles by cause, the gap, links, memory over time, curves of the
-//   run, and where every number comes from.
+//   answers in words (step time; what it consists of; who was idle longest and for what; what limits memory; where
+//   prediction and measurement part; what would help), timelines to zoom and drag, bubbles by cause, the gap, links,
+//   memory over time, curves of the run, and where every number comes from.
 //
 // Works with a prediction alone (simulate), a measurement alone, or both. Everything is optional but the title. Of a
 // timeline with several steps one stands for all in the tables (report/gap.h); all are drawn, up to kMaxHtmlEvents
@@ -33,6 +33,7 @@ struct HtmlInput {
   const schedule::Timeline* measured = nullptr;
   const schedule::Schedule* schedule = nullptr;
   std::vector<int64_t> memory_limits;         // [rank] bytes; 0 or missing: not known
+  bool shared_memory = false;                 // the limits are one memory that all ranks share
   std::vector<int64_t> predicted_peak_bytes;  // [rank]; used where the prediction has no memory events
   std::vector<StepMetrics> metrics;
   std::vector<std::pair<std::string, std::string>> facts;  // "cluster" -> "2 nodes, 8 GPUs each", in order

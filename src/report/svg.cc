@@ -11,15 +11,16 @@
 #include <vector>
 
 #include "base/units.h"
-#include "base/utf8.h"
 #include "report/breakdown.h"
 #include "report/colours.h"
+#include "report/html/markup.h"
 #include "report/timeline_io.h"
 #include "schedule/action.h"
 
 namespace penstock::report {
 namespace {
 
+using html::Escape;
 using schedule::Event;
 using schedule::Kind;
 using schedule::Stream;
@@ -29,28 +30,6 @@ constexpr double kLeft = 64, kRight = 20, kTop = 52, kRow = 30, kBox = 22, kStri
 constexpr double kMinWidth = 720;
 constexpr double kNarrow = 0.6;      // pixels below which boxes are merged
 constexpr double kDigitWidth = 6.6;  // of the numbers in the boxes
-
-std::string Escape(std::string_view text) {
-  std::string out;
-  while (!text.empty()) {
-    const size_t length = Utf8Length(text);
-    const char c = text[0];
-    if (length == 0 || (length == 1 && (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)))
-      out += "?";
-    else if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '&')
-      out += "&amp;";
-    else if (c == '"')
-      out += "&quot;";
-    else
-      out += text.substr(0, length);
-    text.remove_prefix(std::max<size_t>(1, length));
-  }
-  return out;
-}
 
 // 1, 2 or 5 times a power of ten, about `span / count`.
 double NiceStep(double span, double count) {

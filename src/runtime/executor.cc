@@ -165,7 +165,9 @@ StepResult Executor::RunStep(const schedule::Schedule& s, const StepBinding& bin
                    "'{}' is guarded by a predicate that no check has set", schedule::ToString(action));
     const bool runs = action.guard < 0 || *predicates[action.guard];
     const bool timed = clock_.on() && runs && IsComputeKind(action.key.kind);
-    if (timed) clock_.BeginAction(action.key.kind, action.key.micro_batch);
+    if (timed)
+      clock_.BeginAction(action.key.kind, action.key.micro_batch,
+                         binding.micro_batches.at(static_cast<size_t>(action.key.micro_batch)).samples);
     if (runs && seams_.run) {
       seams_.run(context, action, prepared.effects[i]);
     } else if (runs) {

@@ -4,9 +4,10 @@
 
 namespace penstock::runtime {
 
-void LayerClock::BeginAction(schedule::Kind kind, int32_t micro_batch) {
+void LayerClock::BeginAction(schedule::Kind kind, int32_t micro_batch, int64_t samples) {
   kind_ = kind == schedule::Kind::recompute ? schedule::Kind::forward : kind;
   micro_batch_ = micro_batch;
+  micro_batch_samples_ = samples;
   pending_.clear();
 }
 
@@ -16,14 +17,14 @@ void LayerClock::Add(int32_t layer, double seconds) {
       sample.seconds += seconds;
       return;
     }
-  pending_.push_back({kind_, layer, micro_batch_, seconds});
+  pending_.push_back({kind_, layer, micro_batch_, micro_batch_samples_, seconds});
 }
 
 void LayerClock::EndAction(double seconds) {
   double layers = 0;
   for (const LayerSample& sample : pending_) layers += sample.seconds;
   samples_.insert(samples_.end(), pending_.begin(), pending_.end());
-  samples_.push_back({kind_, -1, micro_batch_, seconds > layers ? seconds - layers : 0});
+  samples_.push_back({kind_, -1, micro_batch_, micro_batch_samples_, seconds > layers ? seconds - layers : 0});
   pending_.clear();
 }
 

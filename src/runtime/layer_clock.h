@@ -22,6 +22,7 @@ struct LayerSample {
   schedule::Kind kind = schedule::Kind::forward;  // forward (also of a recompute), backward, backward_input, _weight
   int32_t layer = -1;                             // -1: of the whole action, what it took beside its layers
   int32_t micro_batch = -1;
+  int64_t samples = 0;  // of the micro-batch
   double seconds = 0;
 };
 
@@ -33,7 +34,7 @@ class LayerClock {
   bool on() const { return on_; }
 
   // An action begins; what is added until EndAction belongs to it.
-  void BeginAction(schedule::Kind kind, int32_t micro_batch);
+  void BeginAction(schedule::Kind kind, int32_t micro_batch, int64_t samples);
   void Add(int32_t layer, double seconds);
   // `seconds`: of the whole action, without waiting.
   void EndAction(double seconds);
@@ -52,6 +53,7 @@ class LayerClock {
   bool on_ = false;
   schedule::Kind kind_ = schedule::Kind::forward;
   int32_t micro_batch_ = -1;
+  int64_t micro_batch_samples_ = 0;
   std::vector<LayerSample> pending_;  // of the action
   std::vector<LayerSample> samples_;
   int32_t current_ = -1;  // layer that is being differentiated; -1: none

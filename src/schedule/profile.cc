@@ -1,6 +1,7 @@
 #include "schedule/profile.h"
 
 #include <algorithm>
+#include <limits>
 #include <span>
 
 #include "base/error.h"
@@ -36,7 +37,7 @@ void Profile::Add(const std::string& subject, Sample sample) {
     samples.insert(it, sample);
     return;
   }
-  const int64_t count = it->count + sample.count;
+  const int64_t count = it->count + std::min(sample.count, std::numeric_limits<int64_t>::max() - it->count);
   it->seconds += (sample.seconds - it->seconds) * static_cast<double>(sample.count) / static_cast<double>(count);
   it->count = count;
 }

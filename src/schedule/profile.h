@@ -12,7 +12,7 @@
 //     (<precision> is followed by .<n>t where an operation uses n > 1 threads; here and below)
 //   update:<optimizer>:<precision>, norm:<precision>                                        size: elements
 //   reduce:<ranks>:<precision>, sum_uses:<ranks>:<precision>                                size: elements
-//   message:<precision>                                                                     size: elements
+//     (read, and written by nobody yet: in a run their times are mixed with waiting)
 //   action:<action kind or operator>      what an action takes beside the above             size: 1
 //   step                                  what a step takes beside its actions              size: 1
 // Plain data. Reading from several threads is safe.

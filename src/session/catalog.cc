@@ -23,7 +23,7 @@ int RunList(const ListOptions& options, std::ostream& out) {
         list.push_back({{"name", e.name}, {"summary", e.summary}, {"source", e.source}});
       document[section->name] = std::move(list);
     }
-    out << document.dump(2) << "\n";
+    out << document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
     return 0;
   }
   for (const CatalogSection* section : sections) {

@@ -53,7 +53,7 @@ int Print(const schedule::Schedule& schedule, const schedule::VerifyReport& verd
       document["transports"][std::string(schedule::kTransportNames[t])] = {
           {"completes", verdict.transports[t].completes}, {"cycle", verdict.transports[t].cycle}};
     if (memory != nullptr) document["memory"] = MemoryJson(*memory);
-    out << document.dump(2) << "\n";
+    out << document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
   } else {
     out << explanation << (memory != nullptr ? DescribeMemory(*memory) : "") << verdict.ToString() << "\n";
     if (!refused.empty()) out << "refused: " << refused << "\n";
@@ -93,13 +93,15 @@ int RunConfig(const ConfigOptions& options, std::ostream& out) {
   if (options.config.empty()) {
     if (!options.assignments.empty()) throw UserError("--set changes a configuration; name one");
     LoadedSettings settings;
-    out << (options.json       ? settings.config.DescribeJson().dump(2) + "\n"
+    out << (options.json
+                ? settings.config.DescribeJson().dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"
             : options.markdown ? settings.config.MarkdownDocs()
                                : settings.config.ResolvedToml());
     return 0;
   }
   const LoadedSettings settings(options.config, options.assignments);
-  out << (options.json ? settings.config.Json().dump(2) + "\n" : settings.config.ResolvedToml());
+  out << (options.json ? settings.config.Json().dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"
+                       : settings.config.ResolvedToml());
   return 0;
 }
 

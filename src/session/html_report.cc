@@ -25,12 +25,13 @@ std::string PlanJson(const Prediction& prediction, const Plan& plan, int64_t fir
   for (const cost::RankMemory& rank : plan.memory.ranks) j["predicted_peak_bytes"].push_back(rank.peak());
   j["first_step"] = first_step;
   j["memory_limit_bytes"] = prediction.memory_limits;
+  j["shared_memory"] = prediction.machine_bytes.size() == 1;
   j["predicted_step_seconds"] = prediction.step_seconds;
   j["uncalibrated"] = !prediction.calibrated;
   j["facts"] = Json::array();
   for (const auto& [key, value] : prediction.facts) j["facts"].push_back({key, value});
   j["warnings"] = prediction.warnings;
-  return j.dump(1) + "\n";
+  return j.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 void WriteReportFiles(const std::string& directory, const std::string& title) {
@@ -57,8 +58,12 @@ void WriteReportFiles(const std::string& directory, const std::string& title) {
           input.facts.emplace_back(fact[0].get<std::string>(), fact[1].get<std::string>());
       for (const auto& warning : list("warnings"))
         if (warning.is_string()) input.warnings.push_back(warning.get<std::string>());
-      const auto uncalibrated = plan.find("uncalibrated");
-      input.uncalibrated = uncalibrated != plan.end() && uncalibrated->is_boolean() && uncalibrated->get<bool>();
+      const auto flag = [&](const char* key) {
+        const auto value = plan.find(key);
+        return value != plan.end() && value->is_boolean() && value->get<bool>();
+      };
+      input.uncalibrated = flag("uncalibrated");
+      input.shared_memory = flag("shared_memory");
     }
   }
   std::vector<const schedule::Timeline*> timelines;

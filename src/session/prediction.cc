@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <thread>
 
 #include "base/error.h"
@@ -44,16 +45,37 @@ double ModelFlops(const LoadedSettings& loaded, const Plan& plan) {
 // between slow and fast ones.
 double Uncertainty(const cluster::Cluster& cluster) { return cluster.devices[0].cores > 0 ? 3 : 1.3; }
 
+// "0: embed, blocks.0 to blocks.2; 1: blocks.3 to head"; many stages by their number.
+std::string StagesInWords(const Plan& plan) {
+  constexpr int kMaxStages = 16;
+  const int stages = plan.partition.stages();
+  if (stages > kMaxStages) return fmt::format("{}", stages);
+  std::string text;
+  for (int stage = 0; stage < stages; ++stage) {
+    const int first = plan.partition.first[stage], last = plan.partition.first[stage + 1] - 1;
+    text += fmt::format("{}{}: ", stage == 0 ? "" : "; ", stage);
+    if (last < first)
+      text += "nothing";
+    else if (last == first)
+      text += plan.spec.layers[first].path;
+    else
+      text += fmt::format("{} to {}", plan.spec.layers[first].path, plan.spec.layers[last].path);
+  }
+  return text;
+}
+
 }  // namespace
 
 bool Prediction::fits() const {
+  for (const int64_t bytes : machine_bytes)
+    if (memory_limits[0] > 0 && bytes > memory_limits[0]) return false;
   for (size_t r = 0; r < memory_bytes.size(); ++r)
     if (memory_limits[r] > 0 && memory_bytes[r] > memory_limits[r]) return false;
   return true;
 }
 
 std::shared_ptr<const cluster::Cluster> ThisMachine() {
-  if (FileSystem::Real().Exists(cluster::ThisMachineFile()))
+  if (cluster::ThisMachineIsMeasured())
     return std::make_shared<const cluster::Cluster>(cluster::ReadCluster(std::string(cluster::kThisMachine)));
   cluster::Cluster generic = cluster::ReadCluster("generic-cpu");
   if (const unsigned cores = std::thread::hardware_concurrency(); cores > 0)
@@ -146,9 +168,24 @@ Prediction Predict(const LoadedSettings& loaded, const Plan& plan, std::shared_p
     p.peak_flops += device.flops(arithmetic.precision) * cells;
     p.price_per_step += device.price_per_hour / 3600 * p.step_seconds * cells;
   }
-  p.calibrated = cluster->calibrated || (costs.measured_prices() > 0 && costs.computed_prices() == 0);
+  if (cluster->devices[0].cores > 0) {
+    const int64_t machine = cluster->levels.empty() ? 1 : cluster->levels.front().size;
+    std::map<int64_t, int64_t> bytes_of;
+    for (int64_t rank = 0; rank < plan.schedule.num_ranks(); ++rank)
+      bytes_of[p.placement->DeviceOf(rank) / machine] += plan.memory.ranks[rank].total() * s.parallel.tensor;
+    for (const auto& [index, bytes] : bytes_of) p.machine_bytes.push_back(bytes + plan.memory.process);
+  }
+  const bool cpus = cluster->devices[0].cores > 0;
+  p.calibrated = cluster->calibrated || (cpus && costs.measured_prices() > 0 && costs.computed_prices() == 0);
 
   p.facts = {
+      {"model", fmt::format("{}{}: {} layers, hidden {}, {} parameters, {}", plan.spec.family,
+                            s.model.reference.empty() ? "" : " (" + s.model.reference + ")", plan.spec.layers.size(),
+                            plan.spec.hidden, FormatCount(static_cast<double>(plan.spec.parameter_count())),
+                            s.numerics.precision)},
+      {"stages", StagesInWords(plan)},
+      {"batch", fmt::format("{} samples of {} tokens, micro-batches of {}", s.train.batch, plan.length, plan.samples)},
+      {"training", fmt::format("{}, recomputation {}", s.optimizer.name, s.parallel.recompute)},
       {"schedule", fmt::format("{}, {} stages, {} micro-batches", plan.schedule.name, plan.schedule.num_stages(),
                                plan.schedule.num_micro_batches() * p.copies)},
       {"ranks",
@@ -162,12 +199,25 @@ Prediction Predict(const LoadedSettings& loaded, const Plan& plan, std::shared_p
                                          arithmetic.weight_bytes, arithmetic.gradient_bytes)
                            : fmt::format("{}, as the runtime of this project", arithmetic.precision)},
       {"prices",
-       fmt::format("{} of layers measured, {} computed from the device{}", costs.measured_prices(),
-                   costs.computed_prices(), p.profile->machine.empty() ? "" : "; measured on " + p.profile->machine)}};
+       fmt::format("of {} kinds of layer and direction {} measured{}, {} computed from the device",
+                   costs.measured_prices() + costs.computed_prices(), costs.measured_prices(),
+                   p.profile->machine.empty() ? "" : " (on " + p.profile->machine + ")", costs.computed_prices())}};
   if (cluster->devices[0].cores > 0)
     p.facts.emplace_back(
         "memory", fmt::format("{} for all ranks and the process, of the machine's {}",
                               FormatBytes(plan.memory.machine()), FormatBytes(cluster->devices[0].memory_bytes)));
+  if (const cluster::Device& device = cluster->devices[0];
+      device.cores > 0 && plan.schedule.num_ranks() * s.runtime.intra_op_threads > device.cores &&
+      p.machine_bytes.size() == 1)
+    p.warnings.push_back(
+        fmt::format("{} ranks with {} thread{} each take turns on {} cores: what counts as busy includes waiting for a "
+                    "core, and a rank that waits leaves its core to the others",
+                    plan.schedule.num_ranks(), s.runtime.intra_op_threads, s.runtime.intra_op_threads == 1 ? "" : "s",
+                    device.cores));
+  if (!cpus && costs.measured_prices() > 0)
+    p.warnings.push_back(fmt::format(
+        "foreign prices: the times of cluster.profile were measured on {}, and '{}' has other devices",
+        p.profile->machine.empty() ? "another machine" : "a machine of " + p.profile->machine, cluster->name));
   if (!p.calibrated)
     p.warnings.push_back(fmt::format(
         "uncalibrated: times come from {} of '{}', not from measurements; take the step for {} to {}",
@@ -178,7 +228,11 @@ Prediction Predict(const LoadedSettings& loaded, const Plan& plan, std::shared_p
         fmt::format("extrapolated: the prices of {} of {} actions rest on sizes outside the range that was measured or "
                     "stated",
                     p.simulation.extrapolated, p.simulation.actions));
-  if (!p.fits()) {
+  for (const int64_t bytes : p.machine_bytes)
+    if (p.memory_limits[0] > 0 && bytes > p.memory_limits[0])
+      p.warnings.push_back(fmt::format("does not fit: the ranks of a machine need {} together and it has {}",
+                                       FormatBytes(bytes), FormatBytes(p.memory_limits[0])));
+  if (!p.fits() && p.machine_bytes.empty()) {
     for (size_t r = 0; r < p.memory_bytes.size(); ++r)
       if (p.memory_limits[r] > 0 && p.memory_bytes[r] > p.memory_limits[r]) {
         p.warnings.push_back(fmt::format("does not fit: rank {} needs {} and its {} has {}", r,
@@ -199,7 +253,8 @@ Simulated SimulatePlan(const LoadedSettings& loaded) {
   std::string why_not;
   if (s.cluster.fold && even) {
     const auto placement = PlacementOf(loaded, cluster);
-    why_not = placement->WhyNotAlike();
+    // One of several ranks on a machine alone does not see what they need together.
+    why_not = cluster->devices[0].cores > 0 ? "replicas share cores and memory" : placement->WhyNotAlike();
     target.fold = why_not.empty();
   }
   const auto make = [&] { return std::make_unique<const Plan>(MakePlan(loaded, /*own_dataset=*/false, target)); };
@@ -208,10 +263,9 @@ Simulated SimulatePlan(const LoadedSettings& loaded) {
     // What replicas share, one of them alone does not see.
     const simulate::ClusterResources resources(result.plan->schedule, *PlacementOf(loaded, cluster),
                                                static_cast<int>(s.runtime.intra_op_threads));
-    const bool cpus = cluster->devices[0].cores > 0;
-    if (!resources.resources().empty() || cpus) {
+    if (!resources.resources().empty()) {
       target.fold = false;
-      why_not = "replicas share cores or network cards";
+      why_not = "replicas share network cards";
       result.plan = make();
     }
   }

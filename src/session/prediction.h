@@ -27,13 +27,15 @@ struct Prediction {
   double step_seconds = 0;             // makespan, and what a step takes beside its actions
   std::vector<int64_t> memory_bytes;   // [rank] predicted peak
   std::vector<int64_t> memory_limits;  // [rank] of its device; 0: not known
-  double tokens_per_second = 0;        // of all replicas
-  double model_flops = 0;              // of a step: forward and backward without recomputation, all replicas
-  double peak_flops = 0;               // per second, of all devices together
-  double price_per_step = 0;           // 0: the cluster has no prices
+  // [machine] of the ranks on it together, where ranks share the memory of a machine (devices with cores); else empty.
+  std::vector<int64_t> machine_bytes;
+  double tokens_per_second = 0;  // of all replicas
+  double model_flops = 0;        // of a step: forward and backward without recomputation, all replicas
+  double peak_flops = 0;         // per second, of all devices together
+  double price_per_step = 0;     // 0: the cluster has no prices
   int64_t devices = 0;
   int64_t copies = 1;
-  bool calibrated = false;  // everything was measured on the machine itself
+  bool calibrated = false;  // the cluster was measured, or every layer's price on a machine like it
   std::vector<std::pair<std::string, std::string>> facts;
   std::vector<std::string> warnings;
 

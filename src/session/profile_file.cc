@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/error.h"
 
@@ -9,12 +10,20 @@ namespace penstock::session {
 
 using Json = nlohmann::ordered_json;
 
+namespace {
+
+// What times and sizes can be: with room for any machine, and none for sums and products without end.
+constexpr double kLeastSize = 1e-6, kMostSize = 1e18, kMostSeconds = 1e6;
+constexpr int64_t kMostCount = int64_t{1} << 40;
+
+}  // namespace
+
 std::string PrintProfile(const schedule::Profile& profile) {
   Json document = {{"penstock_profile", 1}, {"machine", profile.machine}, {"subjects", Json::object()}};
   for (const auto& [subject, samples] : profile.subjects())
     for (const auto& s : samples)
       document["subjects"][subject].push_back({s.size, s.seconds, s.count, s.ranks_at_once});
-  return document.dump(1) + "\n";
+  return document.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 schedule::Profile ParseProfile(std::string_view text, const std::string& source) {
@@ -22,12 +31,17 @@ schedule::Profile ParseProfile(std::string_view text, const std::string& source)
     throw UserError("'{}' is no profile: {}; profile.json of a run is one", source, what);
   };
   bool flat = true;
-  const auto bounded = [&flat](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
+  std::set<std::string> names;
+  std::string twice;
+  const auto bounded = [&](int depth, nlohmann::json::parse_event_t event, nlohmann::json& parsed) {
     flat = flat && depth < 8;
+    if (event == nlohmann::json::parse_event_t::key && depth == 2 && !names.insert(parsed.get<std::string>()).second)
+      twice = parsed.get<std::string>();
     return flat;
   };
   const auto document = nlohmann::json::parse(text, bounded, /*allow_exceptions=*/false);
   if (!flat || !document.is_object()) fail("it is not JSON of the right form");
+  if (!twice.empty()) fail(fmt::format("subject '{}' is there twice", twice));
   const auto version = document.find("penstock_profile");
   if (version == document.end() || !version->is_number_integer()) fail("it has no 'penstock_profile'");
   if (version->get<int64_t>() != 1) fail(fmt::format("version {}, and this build reads 1", version->dump()));
@@ -45,11 +59,11 @@ schedule::Profile ParseProfile(std::string_view text, const std::string& source)
       if (!numbers)
         fail(fmt::format("subject '{}': {} is not [size, seconds, count, ranks at once]", subject, sample.dump()));
       const double size = sample[0].get<double>(), seconds = sample[1].get<double>();
-      if (!(size > 0) || !(seconds >= 0) || !std::isfinite(size) || !std::isfinite(seconds))
+      if (!(size >= kLeastSize && size <= kMostSize) || !(seconds >= 0 && seconds <= kMostSeconds))
         fail(fmt::format("subject '{}': {} has a size or time that is none", subject, sample.dump()));
       const auto count = sample[2].get<int64_t>();
       const double at_once = sample.size() == 4 ? sample[3].get<double>() : 1;
-      if (count < 1 || count > int64_t{1} << 50)
+      if (count < 1 || count > kMostCount)
         fail(fmt::format("subject '{}': {} has a count that is none", subject, sample.dump()));
       if (!(at_once >= 1 && at_once <= 1e9) || at_once != std::floor(at_once))
         fail(fmt::format("subject '{}': {} has a number of ranks that is none", subject, sample.dump()));

@@ -227,7 +227,7 @@ int RunSchedule(const ScheduleOptions& options, std::ostream& out) {
     WriteFileAtomically(options.draw, report::DrawSvg(timeline, {.seconds = false}));
   }
   if (options.json)
-    out << ToJson(answer, options).dump(2) << "\n";
+    out << ToJson(answer, options).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
   else
     out << ToText(answer, options);
   return 0;

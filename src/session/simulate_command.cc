@@ -98,7 +98,7 @@ int RunSimulate(const SimulateOptions& options, std::ostream& out) {
   const report::Breakdown times = report::Analyse(simulated.prediction.simulation.timeline);
   if (!options.out.empty()) WritePrediction(options.out, settings, plan, simulated.prediction, settings.path);
   if (options.json) {
-    out << ToJson(simulated.prediction, times).dump(2) << "\n";
+    out << ToJson(simulated.prediction, times).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
   } else {
     out << plan.explanation << ToText(simulated.prediction, times);
     if (!options.out.empty()) out << fmt::format("report     {}/report.html\n", options.out);

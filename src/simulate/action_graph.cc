@@ -94,8 +94,8 @@ void ActionGraph::FindMeetings() {
         throw UserError("rank {}: {} names group {}, which the schedule does not have", rank, ToString(a),
                         a.peer_or_group);
       const auto& group = schedule_.groups[a.peer_or_group];
-      const auto member = std::find(group.begin(), group.end(), rank);
-      if (member == group.end())
+      const auto member = std::lower_bound(group.begin(), group.end(), rank);  // groups ascend
+      if (member == group.end() || *member != rank)
         throw UserError("rank {}: {} is a collective of group {}, to which the rank does not belong", rank, ToString(a),
                         a.peer_or_group);
       queues[a.peer_or_group][member - group.begin()].push_back(node);

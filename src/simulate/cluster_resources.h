@@ -27,6 +27,7 @@ class ClusterResources final : public ResourceModel {
   };
   void AddCores(const schedule::Schedule& schedule);
   void AddUplinks(const schedule::Schedule& schedule);
+  double RingDemand(const std::vector<int32_t>& group, int level) const;
 
   const cost::Placement& placement_;
   const int threads_;
@@ -34,6 +35,7 @@ class ClusterResources final : public ResourceModel {
   std::vector<int32_t> cores_of_;             // [rank]; -1: its own
   std::vector<std::vector<Uplink>> uplinks_;  // [level][rank]
   std::vector<int> level_of_group_;           // [group] the highest at which its members part; -1: one device
+  std::vector<double> ring_demand_;           // [group] of each member, bytes per second
 };
 
 }  // namespace penstock::simulate

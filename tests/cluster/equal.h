@@ -36,6 +36,7 @@ inline void ExpectEqual(const Cluster& a, const Cluster& b) {
     EXPECT_EQ(x.memory_bytes_per_second, y.memory_bytes_per_second);
     EXPECT_EQ(x.memory_bytes, y.memory_bytes);
     EXPECT_EQ(x.launch_seconds, y.launch_seconds);
+    EXPECT_EQ(x.layer_traffic, y.layer_traffic);
     for (size_t o = 0; o < kOperationCount; ++o) ExpectEqual(x.efficiency[o], y.efficiency[o]);
     EXPECT_EQ(x.host_memory_bytes, y.host_memory_bytes);
     EXPECT_EQ(x.host_bytes_per_second, y.host_bytes_per_second);

@@ -72,6 +72,7 @@ TEST(ClusterLibrary, EveryNumberHasASource) {
       add(true, table + "memory_bytes_per_second");
       add(true, table + "memory_bytes");
       add(d.launch_seconds != 0, table + "launch_seconds");
+      add(d.layer_traffic != 0, table + "layer_traffic");
       add(d.host_memory_bytes != 0, table + "host_memory_bytes");
       add(d.host_bytes_per_second != 0, table + "host_bytes_per_second");
       add(d.disk_bytes_per_second != 0, table + "disk_bytes_per_second");

@@ -72,7 +72,7 @@ TEST(Bubbles, OfGPipeByHand) {
   // From 2 to 5.25 rank 1 computes what rank 0 needs; then the message is on its way.
   EXPECT_DOUBLE_EQ(Of(b, 0, BubbleCause::imbalance), 3.25);
   EXPECT_DOUBLE_EQ(Of(b, 0, BubbleCause::message), 0.25);
-  EXPECT_DOUBLE_EQ(b.ranks[0].by_peer[1], 3.5);
+  EXPECT_DOUBLE_EQ(b.ranks[0].by_peer.at(1), 3.5);
   EXPECT_DOUBLE_EQ(b.ranks[0].total(), 3.5);
   EXPECT_DOUBLE_EQ(Of(b, 1, BubbleCause::warm_up), 1.25);
   EXPECT_DOUBLE_EQ(Of(b, 1, BubbleCause::drain), 2.25);
@@ -148,7 +148,7 @@ TEST(Bubbles, AReplicaThatIsLateIsImbalanceAndThenTheCollectiveTakesItsTime) {
   const Bubbles b = FindBubbles(t, graph);
   ExpectSums(t, b);
   EXPECT_DOUBLE_EQ(Of(b, 0, BubbleCause::imbalance), 1);
-  EXPECT_DOUBLE_EQ(b.ranks[0].by_peer[1], 1);
+  EXPECT_DOUBLE_EQ(b.ranks[0].by_peer.at(1), 1);
   EXPECT_DOUBLE_EQ(Of(b, 0, BubbleCause::collective), 0.5);
   EXPECT_DOUBLE_EQ(Of(b, 1, BubbleCause::collective), 0.5);
   EXPECT_DOUBLE_EQ(b.ranks[1].total(), 0.5);

@@ -101,8 +101,8 @@ TEST_F(Page, AnswersTheFourQuestionsInWords) {
   const std::string page = HtmlReport(input_);
   const size_t end = page.find("id=\"timeline\"");
   const std::string head = page.substr(0, end);
-  for (const char* part : {"was predicted, which is", "too short", "of its step is idle", "of the limit", "is tightest",
-                           "Largest reason: backward of stage 1 on rank 1 took"})
+  for (const char* part : {"was predicted, which is", "too short", "of its step without computation", "of the limit",
+                           "is tightest", "Largest reason: backward of stage 1 on rank 1 took"})
     EXPECT_NE(head.find(part), std::string::npos) << part << "\n" << head.substr(head.find("<body>"));
   for (const char* part :
        {"id=\"bubbles\"", "id=\"gap\"", "id=\"links\"", "id=\"memory\"", "id=\"curves\"", "id=\"sources\""})
@@ -179,8 +179,8 @@ TEST_F(Page, WorksWithAnyPartOfIt) {
 
 TEST_F(Page, MarksWhereNumbersComeFrom) {
   EXPECT_EQ(HtmlReport(input_).find("mark caution\">"), std::string::npos);
-  predicted_.events[0].provenance = schedule::Provenance::extrapolated;
-  measured_.events[0].provenance = schedule::Provenance::emulated;
+  for (schedule::Event& e : predicted_.events) e.provenance = schedule::Provenance::extrapolated;
+  for (schedule::Event& e : measured_.events) e.provenance = schedule::Provenance::emulated;
   input_.uncalibrated = true;
   const std::string page = HtmlReport(input_);
   for (const char* mark : {"extrapolated", "emulated", "uncalibrated"})

@@ -224,6 +224,14 @@ TEST(ExamCommand, OwnRunsAreHeldToTheirTimesAndOrder) {
             std::string::npos);
 }
 
+// What was recorded of real runs (bench/own_runs.py) is still predicted as well as it has to be.
+TEST(ExamCommand, RecordedOwnRunsPass) {
+  for (const char* name : {"demo", "larger"}) {
+    std::ostringstream out;
+    EXPECT_EQ(RunExam({.file = fmt::format("{}/exam/own/{}.toml", SourceFolder(), name)}, out), 0) << out.str();
+  }
+}
+
 TEST(ExamCommand, SimulateGivesTheSamePrediction) {
   const Exam exam = ShippedExam();
   const ExamPoint& point = exam.points.at(1);

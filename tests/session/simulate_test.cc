@@ -1,6 +1,8 @@
 // From settings to a simulation: when replicas are folded, and schedules written by hand.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "base/error.h"
 #include "base/file.h"
 #include "schedule/text.h"
@@ -95,9 +97,60 @@ TEST(SimulatePlan, DoesNotFoldReplicasThatShareNetworkCards) {
   const Simulated shared = Simulation({Cluster(2)}), alone = Simulation({Cluster(2), "cluster.contention=false"});
   EXPECT_EQ(shared.plan->schedule.copies, 1);
   EXPECT_EQ(shared.plan->schedule.num_ranks(), 32);
-  EXPECT_EQ(Fact(shared.prediction, "not folded"), "replicas share cores or network cards");
+  EXPECT_EQ(Fact(shared.prediction, "not folded"), "replicas share network cards");
   EXPECT_EQ(alone.plan->schedule.copies, 16);
   EXPECT_GT(shared.prediction.step_seconds, 1.01 * alone.prediction.step_seconds);
+}
+
+// A ring is priced by what the cards of a node carry; sharing them does not charge for them again.
+TEST(SimulatePlan, CollectivesPayForTheCardsOfANodeOnce) {
+  const std::vector<std::string> job = {Cluster(2), "parallel.pipeline=1"};
+  auto alone = job;
+  alone.emplace_back("cluster.contention=false");
+  EXPECT_DOUBLE_EQ(Simulation(job).prediction.step_seconds, Simulation(alone).prediction.step_seconds);
+}
+
+// Cells of six devices on nodes of eight: some lie in a node, some across two.
+TEST(SimulatePlan, TensorCellsThatStraddleNodesPayForIt) {
+  const Simulated s =
+      Simulation({"model.hidden=192", "model.heads=12", "parallel.tensor=6", "parallel.pipeline=4", "parallel.data=1"});
+  const auto forward = [&](int rank) {
+    for (const schedule::Action& action : s.plan->schedule.ranks[rank])
+      if (action.key.kind == schedule::Kind::forward) return s.prediction.costs->PriceOf(rank, action).seconds;
+    return 0.0;
+  };
+  // Devices 12 to 17 lie in two nodes, 18 to 23 in one; both stages are of alike blocks.
+  ASSERT_EQ(s.plan->partition.first[3] - s.plan->partition.first[2],
+            s.plan->partition.first[2] - s.plan->partition.first[1]);
+  EXPECT_GT(forward(1), 0);
+  EXPECT_NE(s.prediction.placement->CellLink(2).bytes_per_second, s.prediction.placement->CellLink(0).bytes_per_second);
+  EXPECT_DOUBLE_EQ(forward(1), forward(2));  // devices 6 to 11 and 12 to 17 both cross
+  EXPECT_GT(forward(1) - forward(0), 0);
+}
+
+// Ranks of one machine share its memory: what one of them needs says little.
+TEST(SimulatePlan, RanksOfAMachineAreCountedTogether) {
+  for (const char* contention : {"cluster.contention=true", "cluster.contention=false"}) {
+    const Simulated s = Simulation({"cluster.name=generic-cpu", "parallel.data=8", "train.micro_batch=4", contention});
+    EXPECT_EQ(s.plan->schedule.copies, 1) << contention;
+    ASSERT_EQ(s.prediction.machine_bytes.size(), 1u);
+    int64_t sum = 0;
+    for (const cost::RankMemory& rank : s.plan->memory.ranks) sum += rank.total();
+    EXPECT_EQ(s.prediction.machine_bytes[0], sum + s.plan->memory.process);
+    EXPECT_EQ(s.prediction.machine_bytes[0], s.plan->memory.machine());
+  }
+}
+
+TEST(ThisMachine, IsAssumedWhereTheEnvironmentNamesNoFolder) {
+  const char* home = std::getenv("HOME");
+  const std::string kept = home == nullptr ? "" : home;
+  const char* config = std::getenv("XDG_CONFIG_HOME");
+  const std::string kept_config = config == nullptr ? "" : config;
+  unsetenv("HOME");
+  unsetenv("XDG_CONFIG_HOME");
+  EXPECT_EQ(ThisMachine()->name, "generic-cpu");
+  if (home != nullptr) setenv("HOME", kept.c_str(), 1);
+  if (config != nullptr) setenv("XDG_CONFIG_HOME", kept_config.c_str(), 1);
 }
 
 TEST(SimulatePlan, DoesNotFoldReplicasThatAreNotAlike) {

@@ -29,6 +29,7 @@ Fields FieldsOf(Device& device) {
       {"memory_bytes_per_second", &device.memory_bytes_per_second, Unit::kBytesPerSecond, true, 1, kMaxRate},
       {"memory_bytes", &device.memory_bytes, Unit::kBytes, true, 1, kMaxBytes},
       {"launch_seconds", &device.launch_seconds, Unit::kPlain, false, 0, kMaxSeconds},
+      {"layer_traffic", &device.layer_traffic, Unit::kPlain, false, 0, 1e4},
       {"host_memory_bytes", &device.host_memory_bytes, Unit::kBytes, false, 0, kMaxBytes},
       {"host_bytes_per_second", &device.host_bytes_per_second, Unit::kBytesPerSecond, false, 0, kMaxRate},
       {"disk_bytes_per_second", &device.disk_bytes_per_second, Unit::kBytesPerSecond, false, 0, kMaxRate},

@@ -1,18 +1,14 @@
 // src/cluster/library/shipped.h
 //
-// The files clusters/*.toml as they were when Penstock was built. cmake/Clusters.cmake writes the definition.
+// The files clusters/*.toml, ascending by path.
 #pragma once
 
 #include <span>
-#include <string_view>
+
+#include "base/shipped_file.h"
 
 namespace penstock::cluster {
 
-struct ShippedFile {
-  std::string_view name;  // "a100-80"
-  std::string_view text;
-};
-// Ascending by name.
 std::span<const ShippedFile> ShippedFiles();
 
 }  // namespace penstock::cluster

@@ -40,7 +40,7 @@ size_t TypicalStep(const std::vector<StepEvents>& steps, bool skip_first) {
   for (size_t i = skip_first && steps.size() > 1 ? 1 : 0; i < steps.size(); ++i) order.push_back(i);
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return steps[a].length() < steps[b].length(); });
-  return order.empty() ? 0 : order[(order.size() - 1) / 2];
+  return order.empty() ? 0 : order[order.size() / 2];
 }
 
 }  // namespace penstock::report::analysis

@@ -25,7 +25,7 @@ std::vector<StepEvents> StepsOf(const schedule::Timeline& timeline);
 inline double WorkStart(const schedule::Event& e) { return e.start + e.waited; }
 inline double WorkSeconds(const schedule::Event& e) { return e.end - e.start - e.waited; }
 
-// The step whose length is the median (the shorter of the two in the middle), a real one, so that what is said of it
+// The step whose length is the median (the longer of the two in the middle), a real one, so that what is said of it
 // adds up. Of several measured steps the first is left out: it warms caches and pools. Index in `steps`.
 size_t TypicalStep(const std::vector<StepEvents>& steps, bool skip_first);
 

@@ -52,17 +52,15 @@ Table TableOf(const Side& side) {
   t.caption = fmt::format("Bubble seconds by cause, {}, one step of {}", side.name, FormatSeconds(side.step_seconds));
   t.head = {"rank", "busy"};
   for (const auto name : kBubbleCauseNames) t.head.emplace_back(name);
-  t.head.insert(t.head.end(), {"bubble", "share", "<waited longest for"});
+  t.head.insert(t.head.end(), {"bubble", "share", "<longest wait between its first and last action"});
   for (size_t r = 0; r < side.bubbles.ranks.size(); ++r) {
     const RankBubbles& rank = side.bubbles.ranks[r];
     std::vector<std::string> row = {fmt::format("{}", r), Seconds(rank.busy)};
     for (const double seconds : rank.by_cause) row.push_back(Seconds(seconds));
     row.push_back(Seconds(rank.total()));
     row.push_back(Percent(side.step_seconds > 0 ? rank.total() / side.step_seconds : 0));
-    const auto peer = std::max_element(rank.by_peer.begin(), rank.by_peer.end());
-    row.push_back(peer != rank.by_peer.end() && *peer > 0
-                      ? fmt::format("rank {} ({})", peer - rank.by_peer.begin(), FormatSeconds(*peer))
-                      : "");
+    const auto [peer, longest] = rank.longest_wait();
+    row.push_back(peer >= 0 ? fmt::format("rank {} ({})", peer, FormatSeconds(longest)) : "");
     t.rows.push_back(std::move(row));
   }
   return t;
@@ -86,7 +84,8 @@ std::string BubbleSection(const Facts& f) {
   std::string out =
       "<section id=\"bubbles\"><h2>Why ranks did not compute</h2>\n<p>Of one step, per rank: what the compute stream "
       "does not "
-      "fill, by cause. Busy time and causes add up to the step.</p>\n<p class=\"legend\">";
+      "fill, by cause. Busy time and causes add up to the step; words are explained at the end of the page.</p>\n<p "
+      "class=\"legend\">";
   double full = 0;
   std::array<bool, kBubbleCauseCount> used{};
   for (const auto* side : {&f.predicted, &f.measured})

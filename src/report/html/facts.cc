@@ -63,4 +63,16 @@ Facts::Facts(const HtmlInput& in) : input(in), graph(GraphOf(in)) {
   }
 }
 
+int64_t Facts::all_peaks() const {
+  int64_t sum = 0;
+  for (const RankPeak& peak : peaks) sum += peak.bytes();
+  return sum;
+}
+
+double Facts::memory_share() const {
+  if (tightest < 0 || peaks[tightest].limit <= 0) return 0;
+  return static_cast<double>(input.shared_memory ? all_peaks() : peaks[tightest].bytes()) /
+         static_cast<double>(peaks[tightest].limit);
+}
+
 }  // namespace penstock::report::html

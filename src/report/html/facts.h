@@ -45,10 +45,15 @@ struct Facts {
   std::optional<Gap> gap;       // with both
   std::vector<RankPeak> peaks;  // [rank]; empty when nothing is known
   int tightest = -1;            // rank nearest to its limit, else with the highest peak; -1: not known
+  // Of the limit at the peak: of the tightest rank, or of all together where they share one memory. 0: not known.
+  double memory_share() const;
+  int64_t all_peaks() const;  // sum over the ranks
 };
 
 // Sections, each complete HTML or "" when there is nothing to say.
 std::string Headline(const Facts& facts);
+std::string AdviceSection(const Facts& facts);
+std::string GlossarySection();
 std::string BubbleSection(const Facts& facts);
 std::string GapSection(const Facts& facts);
 std::string LinkSection(const Facts& facts);

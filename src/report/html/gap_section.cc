@@ -11,11 +11,14 @@
 namespace penstock::report::html {
 namespace {
 
+constexpr double kSmallReason = 1e-3;  // of the step: not a row of its own
+
 std::string Signed(double seconds) {
   return fmt::format("{}{}", seconds < 0 ? "−" : "+", FormatSeconds(std::abs(seconds)));
 }
 
 std::string Relative(double predicted, double measured) {
+  if (predicted > 0 && measured > 10 * predicted) return fmt::format("× {:.0f}", measured / predicted);
   return predicted > 0
              ? fmt::format("{}{:.1f} %", measured < predicted ? "−" : "+", 100 * std::abs(measured / predicted - 1))
              : "";
@@ -25,13 +28,25 @@ std::string Reasons(const Gap& gap) {
   Table t;
   t.caption = fmt::format("Reasons, largest first; they add up to the difference of {}", Signed(gap.difference()));
   t.head = {"adds", "<reason"};
-  for (const GapReason& r : gap.reasons) t.rows.push_back({Signed(r.seconds), Escape(r.text)});
+  double small = 0;
+  int64_t count = 0;
+  for (const GapReason& r : gap.reasons) {
+    if (std::abs(r.seconds) >= kSmallReason * gap.measured_step) {
+      t.rows.push_back({Signed(r.seconds), Escape(r.text)});
+    } else {
+      small += r.seconds;
+      ++count;
+    }
+  }
+  const auto kept = static_cast<std::ptrdiff_t>(t.rows.size());
+  if (count > 0) t.rows.push_back({Signed(small), fmt::format("{} smaller differences together", count)});
   // Where its size puts it among the others, so that it is not folded away.
   if (std::abs(gap.other_path) > 1e-6 * gap.measured_step)
     t.rows.insert(
-        t.rows.begin() +
-            std::count_if(gap.reasons.begin(), gap.reasons.end(),
-                          [&](const GapReason& r) { return std::abs(r.seconds) > std::abs(gap.other_path); }),
+        t.rows.begin() + std::min(kept, std::count_if(gap.reasons.begin(), gap.reasons.end(),
+                                                      [&](const GapReason& r) {
+                                                        return std::abs(r.seconds) > std::abs(gap.other_path);
+                                                      })),
         {Signed(gap.other_path),
          "not explained: in the prediction another path was the longest, so that a part of the above costs nothing"});
   return t.Print(10);
@@ -39,7 +54,7 @@ std::string Reasons(const Gap& gap) {
 
 std::string Classes(const Gap& gap) {
   Table t;
-  t.caption = "Work by kind of action, all ranks, one step";
+  t.caption = "Work by kind of action without waiting for others, sum over all ranks, one step";
   t.head = {"<action", "count", "predicted", "measured", "difference", "relative"};
   for (const ClassGap& c : gap.classes)
     t.rows.push_back({Escape(c.name), fmt::format("{}", c.count), FormatSeconds(c.predicted), FormatSeconds(c.measured),
@@ -49,7 +64,9 @@ std::string Classes(const Gap& gap) {
 
 std::string Ranks(const Gap& gap) {
   Table t;
-  t.caption = "Ranks, predicted → measured, one step";
+  t.caption =
+      "Ranks, predicted → measured, one step. Waiting: for another rank, a message, a collective or a copy; other: "
+      "warm-up, drain and the host";
   t.head = {"rank", "busy", "waiting", "other", "<waited longer for"};
   const auto cell = [](double p, double m) { return fmt::format("{} → {}", FormatSeconds(p), FormatSeconds(m)); };
   for (size_t r = 0; r < gap.ranks.size(); ++r) {
@@ -89,9 +106,10 @@ std::string GapSection(const Facts& f) {
   const Gap& gap = *f.gap;
   std::string out = "<section id=\"gap\"><h2>Predicted against measured</h2>\n";
   Add(out,
-      "<p>Predicted {}, measured {} (step {}, the median of {}). The reasons are along the critical path of the "
-      "measured step.</p>\n",
-      FormatSeconds(gap.predicted_step), FormatSeconds(gap.measured_step), gap.step + 1, gap.measured_steps);
+      "<p>Predicted {}, measured {} (step {}{}). The reasons are along the critical path of the measured step.</p>\n",
+      FormatSeconds(gap.predicted_step), FormatSeconds(gap.measured_step), gap.step + 1,
+      gap.measured_steps > 1 ? fmt::format(", the median of {} recorded ones", gap.measured_steps)
+                             : std::string(", the only recorded one that is compared"));
   if (gap.unmatched > 0)
     Add(out,
         "<p class=\"warning\">{} measured actions have no predicted one: the prediction is of another schedule.</p>\n",

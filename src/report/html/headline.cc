@@ -1,9 +1,11 @@
-// The four answers a reader looks for, each a number and a sentence.
+// The answers a reader looks for, each a number and a sentence.
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
+#include "base/median.h"
 #include "base/units.h"
 #include "report/html/facts.h"
 #include "report/html/markup.h"
@@ -17,6 +19,14 @@ std::string Card(std::string_view label, const std::string& number, const std::s
       Escape(label), bad ? " bad" : "", Escape(number), Escape(sentence));
 }
 
+// The run beside its recorded steps.
+std::string MedianOfRun(const Facts& f) {
+  std::vector<double> seconds;
+  for (const StepMetrics& m : f.input.metrics) seconds.push_back(m.seconds);
+  if (seconds.size() < 2) return "";
+  return fmt::format(" The median of all {} steps is {}.", seconds.size(), FormatSeconds(Median(seconds)));
+}
+
 std::string StepTime(const Facts& f) {
   if (const Side* only = f.main(); only != nullptr && !f.gap)
     return Card("Step time", FormatSeconds(only->step_seconds),
@@ -25,14 +35,32 @@ std::string StepTime(const Facts& f) {
   if (f.gap) {
     const double error = f.gap->relative_error();
     return Card("Step time", FormatSeconds(f.gap->measured_step),
-                fmt::format("Measured; {} was predicted, which is {} {}.", FormatSeconds(f.gap->predicted_step),
-                            Percent(std::abs(error)), error < 0 ? "too short" : "too long"));
+                fmt::format("Measured, step {}; {} was predicted, which is {} {}.{}", f.gap->step + 1,
+                            FormatSeconds(f.gap->predicted_step), Percent(std::abs(error)),
+                            error < 0 ? "too short" : "too long", MedianOfRun(f)));
   }
   std::vector<double> seconds;
   for (const StepMetrics& m : f.input.metrics) seconds.push_back(m.seconds);
   if (seconds.empty()) return Card("Step time", "not known", "There is no timeline and no metrics.");
-  std::nth_element(seconds.begin(), seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2), seconds.end());
-  return Card("Step time", FormatSeconds(seconds[seconds.size() / 2]), "Median of the run; there is no timeline.");
+  return Card("Step time", FormatSeconds(Median(std::move(seconds))), "Median of the run; there is no timeline.");
+}
+
+// What the step consists of: the critical path by kind, over all ranks.
+std::string Consists(const Facts& f) {
+  const Side* side = f.main();
+  if (side == nullptr || side->step_seconds <= 0) return "";
+  std::map<std::string, double> by_name;
+  for (const PathShare& share : Shares(side->typical, side->path)) by_name[share.name] += share.seconds;
+  std::vector<std::pair<double, std::string>> parts;
+  for (const auto& [name, seconds] : by_name) parts.emplace_back(seconds, name);
+  std::sort(parts.rbegin(), parts.rend());
+  if (parts.empty()) return "";
+  std::string sentence = "Of the critical path: ";
+  for (size_t i = 0; i < std::min<size_t>(4, parts.size()); ++i)
+    sentence += fmt::format("{}{} {} ({})", i == 0 ? "" : ", ", parts[i].second, FormatSeconds(parts[i].first),
+                            Percent(parts[i].first / side->step_seconds));
+  return Card("Where the time goes",
+              fmt::format("{} {}", parts[0].second, Percent(parts[0].first / side->step_seconds)), sentence + ".");
 }
 
 std::string CauseInWords(BubbleCause cause, int32_t peer) {
@@ -59,19 +87,18 @@ std::string CauseInWords(BubbleCause cause, int32_t peer) {
 std::string Wait(const Facts& f) {
   const Side* side = f.main();
   if (side == nullptr || side->bubbles.ranks.empty())
-    return Card("Longest wait", "not known", "No timeline says who waited.");
+    return Card("Longest idle", "not known", "No timeline says who waited.");
   const auto& ranks = side->bubbles.ranks;
   size_t longest = 0;
   for (size_t r = 1; r < ranks.size(); ++r)
     if (ranks[r].total() > (1 + 1e-9) * ranks[longest].total()) longest = r;  // not for rounding
   const RankBubbles& rank = ranks[longest];
-  if (rank.total() <= 0) return Card("Longest wait", "none", "Every rank computes all the time.");
+  if (rank.total() <= 0) return Card("Longest idle", "none", "Every rank computes all the time.");
   const auto most =
       static_cast<size_t>(std::max_element(rank.by_cause.begin(), rank.by_cause.end()) - rank.by_cause.begin());
-  const auto peer = std::max_element(rank.by_peer.begin(), rank.by_peer.end());
-  const int32_t whom = peer != rank.by_peer.end() && *peer > 0 ? static_cast<int32_t>(peer - rank.by_peer.begin()) : -1;
-  return Card("Longest wait", fmt::format("rank {}: {}", longest, FormatSeconds(rank.total())),
-              fmt::format("{} of {} step is idle; {} of it {}.",
+  const int32_t whom = rank.longest_wait().first;
+  return Card("Longest idle", fmt::format("rank {}: {}", longest, FormatSeconds(rank.total())),
+              fmt::format("{} of {} step without computation, all waits together; {} of it {}.",
                           Percent(side->step_seconds > 0 ? rank.total() / side->step_seconds : 0),
                           side == &*f.measured ? "its" : "its predicted", FormatSeconds(rank.by_cause[most]),
                           CauseInWords(static_cast<BubbleCause>(most), whom)));
@@ -90,8 +117,14 @@ std::string Memory(const Facts& f) {
   if (p.limit <= 0)
     return Card("Memory", FormatBytes(p.bytes()),
                 fmt::format("Highest {} peak, on rank {}; its limit is not known.{}", how, f.tightest, mostly));
-  const double share = static_cast<double>(p.bytes()) / static_cast<double>(p.limit);
-  return Card("Memory", fmt::format("{:.0f} % of the limit", 100 * share),
+  const double share = f.memory_share();
+  if (f.input.shared_memory)
+    return Card(
+        "Memory", fmt::format("{:.1f} % of the limit", 100 * share),
+        fmt::format("All ranks together {} of the machine's {}. Rank {} has the most, {} peak {}.{}",
+                    FormatBytes(f.all_peaks()), FormatBytes(p.limit), f.tightest, how, FormatBytes(p.bytes()), mostly),
+        share > 1);
+  return Card("Memory", fmt::format("{:.1f} % of the limit", 100 * share),
               fmt::format("Rank {} is tightest: {} peak {}, {} {}.{}", f.tightest, how, FormatBytes(p.bytes()),
                           share > 1 ? "over the limit of" : "of", FormatBytes(p.limit), mostly),
               share > 1);
@@ -122,7 +155,7 @@ std::string Parting(const Facts& f) {
 
 std::string Headline(const Facts& f) {
   std::string out = "<section class=\"cards\" aria-label=\"Headline numbers\">\n";
-  out += StepTime(f) + Wait(f) + Memory(f) + Parting(f);
+  out += StepTime(f) + Consists(f) + Wait(f) + Memory(f) + Parting(f);
   return out + "</section>\n";
 }
 

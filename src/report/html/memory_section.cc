@@ -152,7 +152,9 @@ std::string MemorySection(const Facts& f) {
   std::string out = "<section id=\"memory\"><h2>Memory</h2>\n";
   const bool predicted = HasMemory(f.predicted), measured = HasMemory(f.measured);
   if (predicted || measured)
-    Add(out, "<p>Live bytes on the device over one step, by class{}.</p>\n{}",
+    Add(out,
+        "<p>Live bytes on the device over one step, by class{}: what is kept between actions. Peaks in the table count "
+        "what comes and goes inside an action as well.</p>\n{}",
         predicted && measured ? ""
         : predicted           ? ", predicted"
                               : ", measured",
@@ -160,7 +162,8 @@ std::string MemorySection(const Facts& f) {
   else
     out += "<p>Peaks only: no memory events are in the timelines.</p>\n";
   Table t;
-  t.caption = "Peak memory of every rank";
+  t.caption = f.input.shared_memory ? "Peak memory of every rank; the limit is the machine's, shared by all ranks"
+                                    : "Peak memory of every rank";
   t.head = {"rank", "predicted", "measured", "limit", "of the limit", "<composition at the peak"};
   for (size_t r = 0; r < f.peaks.size(); ++r) {
     const RankPeak& p = f.peaks[r];
@@ -169,9 +172,12 @@ std::string MemorySection(const Facts& f) {
       if (p.composition.by_class[c] > 0) classes.push_back({p.composition.by_class[c], c});
     std::sort(classes.rbegin(), classes.rend());
     std::string composition;
-    for (size_t i = 0; i < std::min<size_t>(4, classes.size()); ++i)
+    for (size_t i = 0; i < classes.size(); ++i)
       composition += fmt::format("{}{} {}", i == 0 ? "" : ", ", InWords(kBufferClassNames[classes[i].second]),
                                  FormatBytes(classes[i].first));
+    // What comes and goes inside one action is in the allocator's peak, and in no event.
+    if (const int64_t inside = p.bytes() - p.composition.bytes; p.composition.bytes > 0 && inside > 0)
+      composition += fmt::format(", inside actions {}", FormatBytes(inside));
     const auto bytes = [](int64_t b) { return b > 0 ? FormatBytes(b) : std::string("–"); };
     const double share = p.limit > 0 ? static_cast<double>(p.bytes()) / static_cast<double>(p.limit) : 0;
     t.rows.push_back({fmt::format("{}", r), bytes(p.predicted), bytes(p.measured), bytes(p.limit),
@@ -180,6 +186,9 @@ std::string MemorySection(const Facts& f) {
                                   : "–",
                       composition});
   }
+  if (f.input.shared_memory && f.peaks[f.tightest].limit > 0)
+    t.rows.push_back({"all", "", FormatBytes(f.all_peaks()), FormatBytes(f.peaks[f.tightest].limit),
+                      Percent(f.memory_share()), "sum of the peaks"});
   return out + t.Print() + "</section>\n";
 }
 

@@ -1,6 +1,8 @@
 // Where the numbers come from: provenance of every duration, facts of the caller.
+#include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 
 #include "base/units.h"
 #include "report/html/facts.h"
@@ -30,23 +32,19 @@ bool Caution(schedule::Provenance p) {
 
 Table Provenances(const Facts& f) {
   Table t;
-  t.caption = "Marks of durations";
-  t.head = {"<timeline", "<mark", "actions", "time", "<which means"};
+  t.caption = "Marks of durations, of one step";
+  t.head = {"<timeline", "<mark", "actions", "<which means"};
   for (const auto* side : {&f.predicted, &f.measured}) {
     if (!*side) continue;
-    std::map<schedule::Provenance, std::pair<int64_t, double>> marks;
-    for (const schedule::Event& e : (*side)->timeline->events) {
-      auto& [count, seconds] = marks[e.provenance];
-      ++count;
-      seconds += e.end - e.start - e.waited;
-    }
-    for (const auto& [mark, sum] : marks)
+    std::map<schedule::Provenance, int64_t> marks;
+    for (const schedule::Event& e : (*side)->typical.events) ++marks[e.provenance];
+    for (const auto& [mark, count] : marks)
       t.rows.push_back({(*side)->name,
                         fmt::format("<span class=\"mark{}\">{}</span>", Caution(mark) ? " caution" : "", Name(mark)),
-                        fmt::format("{}", sum.first), FormatSeconds(sum.second), std::string(Meaning(mark))});
+                        fmt::format("{}", count), std::string(Meaning(mark))});
   }
   if (f.input.uncalibrated)
-    t.rows.push_back({"predicted", "<span class=\"mark caution\">uncalibrated</span>", "all", "",
+    t.rows.push_back({"predicted", "<span class=\"mark caution\">uncalibrated</span>", "all",
                       "the prices are stated ones: nobody measured this cluster"});
   return t;
 }
@@ -60,23 +58,31 @@ std::string SourceSection(const Facts& f) {
   const auto fact = [&](std::string_view key, const std::string& value) {
     Add(out, "<div><dt>{}</dt><dd>{}</dd></div>\n", Escape(key), Escape(value));
   };
+  const auto told = [&](std::string_view key) {  // by the caller, who knows better
+    return std::any_of(f.input.facts.begin(), f.input.facts.end(), [&](const auto& said) { return said.first == key; });
+  };
+  const auto own = [&](std::string_view key, const std::string& value) {
+    if (!told(key)) fact(key, value);
+  };
+  for (const auto& [key, value] : f.input.facts) fact(key, value);
   if (const schedule::Schedule* s = f.input.schedule; s != nullptr) {
-    fact("schedule", s->name);
-    fact("ranks", fmt::format("{}", s->num_ranks()));
-    fact("stages", fmt::format("{}", s->num_stages()));
-    fact("micro-batches", fmt::format("{}", s->num_micro_batches()));
-    fact("actions of a step", fmt::format("{}", s->num_actions()));
+    own("schedule", fmt::format("{}, {} stages, {} micro-batches", s->name, s->num_stages(), s->num_micro_batches()));
+    own("ranks", fmt::format("{}", s->num_ranks()));
+    own("actions of a step", fmt::format("{}", s->num_actions()));
   }
   if (const Side* side = f.main(); side != nullptr) {
-    if (f.input.schedule == nullptr) fact("ranks", fmt::format("{}", side->typical.num_ranks));
-    int64_t bytes = 0;
-    for (const schedule::Event& e : side->typical.events)
-      if (e.action.key.kind == schedule::Kind::send || e.action.key.kind == schedule::Kind::collective)
-        bytes += e.bytes;
-    if (bytes > 0) fact("bytes sent and reduced in a step", FormatBytes(bytes));
-    fact("recorded steps", fmt::format("{}", FindBubbles(*side->timeline, f.graph).steps));
+    if (f.input.schedule == nullptr) own("ranks", fmt::format("{}", side->typical.num_ranks));
+    int64_t sent = 0, together = 0;
+    for (const schedule::Event& e : side->typical.events) {
+      if (e.action.key.kind == schedule::Kind::send) sent += e.bytes;
+      if (e.action.key.kind == schedule::Kind::collective) together += e.bytes;
+    }
+    if (sent > 0) fact("messages of a step", FormatBytes(sent));
+    if (together > 0) fact("given to collectives in a step", FormatBytes(together));
+    std::set<int32_t> steps;
+    for (const schedule::Event& e : side->timeline->events) steps.insert(e.step);
+    fact("recorded steps", fmt::format("{}", steps.size()));
   }
-  for (const auto& [key, value] : f.input.facts) fact(key, value);
   return out + "</dl></section>\n";
 }
 

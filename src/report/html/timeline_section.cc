@@ -124,14 +124,25 @@ class Columns {
 };
 
 std::string EventData(const Timeline& t, const std::vector<analysis::StepEvents>& steps,
-                      const schedule::StageGraph& graph, double origin, Classes& classes, std::vector<bool>& kinds) {
-  // A receive is posted long before its message comes; what is drawn of it is the transfer.
+                      const schedule::StageGraph& graph, double origin, bool measured, Classes& classes,
+                      std::vector<bool>& kinds) {
+  // A receive is posted long before its message comes; what is drawn of it is the transfer. Of a measured one that
+  // nobody waited for it is not known when it came: only its end is drawn. Of a collective it is what follows the last
+  // member's joining.
   std::vector<double> work(t.events.size());
   for (size_t i = 0; i < work.size(); ++i) work[i] = analysis::WorkStart(t.events[i]);
-  for (const auto& step : steps)
-    for (const analysis::Transfer& transfer : analysis::TransfersOf(t, step, graph))
-      work[transfer.recv] = std::clamp(analysis::WorkStart(t.events[transfer.send]), t.events[transfer.recv].start,
-                                       t.events[transfer.recv].end);
+  for (const auto& step : steps) {
+    for (const analysis::Transfer& transfer : analysis::TransfersOf(t, step, graph)) {
+      const Event& recv = t.events[transfer.recv];
+      work[transfer.recv] = measured && !transfer.observed
+                                ? recv.end
+                                : std::clamp(analysis::WorkStart(t.events[transfer.send]), recv.start, recv.end);
+    }
+    const auto meetings = analysis::MeetingsOf(t, step);
+    for (size_t i = 0; i < meetings.size(); ++i)
+      if (meetings[i].last_rank >= 0)
+        work[i] = std::clamp(meetings[i].joined, work[i], std::max(work[i], t.events[i].end));
+  }
   std::vector<std::vector<int32_t>> ranks(t.num_ranks);
   for (size_t i = 0; i < t.events.size(); ++i) ranks[t.events[i].rank].push_back(static_cast<int32_t>(i));
   Columns columns;
@@ -212,7 +223,8 @@ std::string TimelineSection(const Facts& f) {
     for (size_t i = 0; i < steps.size(); ++i)
       Add(data, "{}{{\"step\":{},\"start\":{},\"end\":{},\"typical\":{}}}", i == 0 ? "" : ",", steps[i].step + 1,
           Nano(steps[i].start - origin), Nano(steps[i].end - origin), steps[i].step == typical);
-    Add(data, "],\"events\":{}", EventData(shown.timeline, steps, f.graph, origin, classes, kinds));
+    Add(data, "],\"events\":{}",
+        EventData(shown.timeline, steps, f.graph, origin, (*side)->name == "measured", classes, kinds));
     // Of the ranks that are shown: with a part of them missing, nobody knows what the others waited for.
     Add(data, ",\"idle\":{}}}",
         shown.note.empty() ? IdleData(FindBubbles(shown.timeline, f.graph), shown.timeline.num_ranks, origin)

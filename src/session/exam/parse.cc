@@ -148,7 +148,9 @@ class Parser {
     point.seconds = keys.Real("seconds", true, 0, 1);
     point.rounding = keys.Real("rounding", false, -1e-12, 0);
     point.spread = keys.Real("spread", false, -1e-12, 0);
-    point.tier = static_cast<int64_t>(keys.Real("tier", false, 0, 1));
+    const double tier = keys.Real("tier", false, 0, 1);
+    point.tier = static_cast<int64_t>(tier);
+    if (tier != 1 && tier != 2) keys.Fault(node.line, fmt::format("tier = {} is neither 1 nor 2", tier));
     point.fitted = keys.Bool("fitted");
     point.unsupported = keys.Text("unsupported");
     for (const char* said : {"value", "formula", "inferred", "layout"}) keys.Text(said);
@@ -218,8 +220,8 @@ Exam ReadExam(const std::string& path) {
 
 Exam ShippedExam() {
   Exam all;
-  for (const ShippedExamFile& file : ShippedExams()) {
-    Exam exam = ParseExam(file.text, std::string(file.name), "");
+  for (const ShippedFile& file : ShippedExams()) {
+    Exam exam = ParseExam(file.text, std::string(file.path), "");
     all.groups.insert(all.groups.end(), exam.groups.begin(), exam.groups.end());
     all.points.insert(all.points.end(), exam.points.begin(), exam.points.end());
   }

@@ -1,17 +1,14 @@
 // src/session/exam/shipped.h
 //
-// The files exam/*.toml as they were when Penstock was built. cmake/Exam.cmake writes the definition.
+// The files exam/*.toml, ascending by path.
 #pragma once
 
 #include <span>
-#include <string_view>
+
+#include "base/shipped_file.h"
 
 namespace penstock::session {
 
-struct ShippedExamFile {
-  std::string_view name;  // "exam/published.toml"
-  std::string_view text;
-};
-std::span<const ShippedExamFile> ShippedExams();
+std::span<const ShippedFile> ShippedExams();
 
 }  // namespace penstock::session

@@ -60,6 +60,11 @@ double GemmSeconds(int64_t tokens, int64_t width, at::ScalarType type, double* f
   return MedianSeconds([&] { at::mm(x, w.t()); });
 }
 
+// A rate without the fixed time of a call, which prices add to it again; at least a tenth of the time is the work's.
+double RateOf(double amount, double seconds, double launch) {
+  return amount / std::max(seconds - launch, seconds / 10);
+}
+
 // Rates by size as a peak and shares of it; sizes ascend.
 cluster::EfficiencyCurve CurveOf(const Points& rates, double* peak) {
   *peak = 0;
@@ -82,7 +87,7 @@ void MeasureGemm(cluster::Device& device) {
                                       {1024, 1024}}) {
     double flops = 0;
     const double seconds = GemmSeconds(tokens, width, at::kFloat, &flops);
-    rates.push_back({flops, flops / seconds});
+    rates.push_back({flops, RateOf(flops, seconds, device.launch_seconds)});
   }
   double peak = 0;
   device.efficiency[static_cast<size_t>(cluster::Operation::gemm)] = CurveOf(rates, &peak);
@@ -90,7 +95,7 @@ void MeasureGemm(cluster::Device& device) {
   for (const auto& [name, type] : {std::pair{"fp64", at::kDouble}, std::pair{"bf16", at::kBFloat16}}) {
     double flops = 0;
     const double seconds = GemmSeconds(512, 512, type, &flops);
-    device.flops_per_second[name] = flops / seconds;
+    device.flops_per_second[name] = RateOf(flops, seconds, device.launch_seconds);
   }
 }
 
@@ -102,26 +107,26 @@ void MeasureAttention(cluster::Device& device) {
     const double seconds =
         MedianSeconds([&] { at::scaled_dot_product_attention(q, q, q, {}, 0.0, /*is_causal=*/true); });
     const double flops = 4.0 * static_cast<double>(batch * heads * length * length * width);  // uncut, as specs count
-    shares.push_back({flops, std::min(1.0, flops / seconds / device.flops("fp32"))});
+    shares.push_back({flops, std::min(1.0, RateOf(flops, seconds, device.launch_seconds) / device.flops("fp32"))});
   }
   device.efficiency[static_cast<size_t>(cluster::Operation::attention)] = cluster::EfficiencyCurve(shares);
 }
 
 void MeasureMemory(cluster::Device& device) {
+  const at::Tensor few = at::ones({4});
+  at::Tensor sum = at::empty({4});
+  device.launch_seconds = MedianSeconds([&] { at::add_out(sum, few, few); });
   Points rates;
   for (const int64_t elements :
        {int64_t{1} << 10, int64_t{1} << 13, int64_t{1} << 16, int64_t{1} << 18, int64_t{1} << 20, int64_t{1} << 22}) {
     const at::Tensor a = at::ones({elements}), b = at::ones({elements});
     at::Tensor out = at::empty({elements});
     const auto bytes = static_cast<double>(3 * 4 * elements);
-    rates.push_back({bytes, bytes / MedianSeconds([&] { at::add_out(out, a, b); })});
+    rates.push_back({bytes, RateOf(bytes, MedianSeconds([&] { at::add_out(out, a, b); }), device.launch_seconds)});
   }
   double peak = 0;
   device.efficiency[static_cast<size_t>(cluster::Operation::memory)] = CurveOf(rates, &peak);
   device.memory_bytes_per_second = peak;
-  const at::Tensor few = at::ones({4});
-  at::Tensor out = at::empty({4});
-  device.launch_seconds = MedianSeconds([&] { at::add_out(out, few, few); });
 }
 
 double HandOverSeconds() {
@@ -172,11 +177,15 @@ BlockTimes MeasureBlock(const model::ModelSpec& spec, int64_t samples, int64_t l
   return {Median(forward), Median(backward)};
 }
 
-// Element-wise kernels, copies and bookkeeping of a real block move more, or slower, than the sum of two vectors: the
-// bandwidth becomes what explains the measured blocks beside their products.
-double FitMemoryToBlocks(cluster::Device& device, std::ostream& progress) {
-  double products = 0, moved = 0, measured = 0;
-  std::string text;
+// Element-wise kernels, copies and bookkeeping of a real block move more, or slower, than the sum of two vectors: by
+// what factor, so that the priced blocks take as long as the measured ones.
+double FitLayerTraffic(const cluster::Device& device, std::ostream& progress) {
+  struct Block {
+    model::ModelSpec spec;
+    int64_t samples;
+  };
+  std::vector<Block> blocks;
+  double measured = 0;
   for (const char* family : {"gpt2", "llama"}) {
     for (const auto& [hidden, samples] : {std::pair<int64_t, int64_t>{128, 4}, {256, 4}, {384, 4}}) {
       model::GptConfig config;
@@ -185,26 +194,32 @@ double FitMemoryToBlocks(cluster::Device& device, std::ostream& progress) {
       config.hidden = hidden;
       config.heads = hidden / 64;
       config.context = 128;
-      const model::ModelSpec spec = model::BuildGptSpec(config);
-      const BlockTimes times = MeasureBlock(spec, samples, 128);
-      cluster::Device free = device;  // memory costs nothing
-      free.memory_bytes_per_second = 1e18;
-      free.launch_seconds = 0;
-      const auto price = [&](const cluster::Device& d) {
-        const cost::LayerPrices p =
-            cost::PriceLayer(spec.layers[1], {.device = d, .arithmetic = {}, .samples = samples, .length = 128});
-        return p.forward.seconds + p.backward_input.seconds + p.backward_weight.seconds;
-      };
-      products += price(free);
-      moved += price(device) - price(free);
+      blocks.push_back({model::BuildGptSpec(config), samples});
+      const BlockTimes times = MeasureBlock(blocks.back().spec, samples, 128);
       measured += times.forward + times.backward;
     }
   }
-  const double factor = moved > 0 ? std::clamp((measured - products) / moved, 0.25, 100.0) : 1;
-  progress << fmt::format(
-      "blocks       {} measured, {} of it products; memory traffic takes {:.2f} times a plain sum's\n",
-      FormatSeconds(measured), FormatSeconds(products), factor);
-  return factor;
+  // What all blocks cost when memory is `factor` times slower than a plain sum's.
+  const auto priced = [&](double factor) {
+    cluster::Device slower = device;
+    slower.layer_traffic = factor;
+    double seconds = 0;
+    for (const Block& block : blocks) {
+      const cost::LayerPrices p = cost::PriceLayer(
+          block.spec.layers[1], {.device = slower, .arithmetic = {}, .samples = block.samples, .length = 128});
+      seconds += p.forward.seconds + p.backward_input.seconds + p.backward_weight.seconds;
+    }
+    return seconds;
+  };
+  // It grows with the factor: halve the interval.
+  double low = 0.25, high = 100;
+  for (int i = 0; i < 60; ++i) {
+    const double middle = (low + high) / 2;
+    (priced(middle) < measured ? low : high) = middle;
+  }
+  progress << fmt::format("blocks       {} measured; memory traffic takes {:.2f} times a plain sum's\n",
+                          FormatSeconds(measured), high);
+  return high;
 }
 
 std::string Today() {
@@ -227,13 +242,13 @@ cluster::Cluster Calibrate(std::ostream& progress) {
   device.memory_bytes = std::max<int64_t>(int64_t{1} << 30, MachineMemory());
   const double hand_over = HandOverSeconds();
   comm::RunThreadRanks(1, {}, [&](comm::Communicator&) {  // one intra-op thread, as a rank has
-    MeasureGemm(device);
-    progress << fmt::format("products     {:.1f} GFLOP/s fp32 of one thread\n", device.flops("fp32") / 1e9);
-    MeasureMemory(device);
+    MeasureMemory(device);                                // first: rates are without the time of a call
     progress << fmt::format("memory       {:.1f} GB/s, an operation takes at least {}\n",
                             device.memory_bytes_per_second / 1e9, FormatSeconds(device.launch_seconds));
+    MeasureGemm(device);
+    progress << fmt::format("products     {:.1f} GFLOP/s fp32 of one thread\n", device.flops("fp32") / 1e9);
     MeasureAttention(device);
-    device.memory_bytes_per_second /= FitMemoryToBlocks(device, progress);
+    device.layer_traffic = FitLayerTraffic(device, progress);
   });
   progress << fmt::format("hand-over    {} between two ranks\n", FormatSeconds(hand_over));
   const std::string environment = runtime::DescribeEnvironment(1).Fingerprint();
@@ -245,8 +260,8 @@ cluster::Cluster Calibrate(std::ostream& progress) {
                             .link = {.latency_seconds = hand_over, .bytes_per_second = 0, .efficiency = {}},
                             .group_bytes_per_second = 0});
   const std::string measured = fmt::format("measured on {} with {}", Today(), environment);
-  for (const char* key : {"memory_bytes", "memory_bytes_per_second", "launch_seconds", "cores", "efficiency.gemm",
-                          "efficiency.attention", "efficiency.memory"})
+  for (const char* key : {"memory_bytes", "memory_bytes_per_second", "launch_seconds", "layer_traffic", "cores",
+                          "efficiency.gemm", "efficiency.attention", "efficiency.memory"})
     cluster.sources[fmt::format("device.core.{}", key)] = measured;
   for (const auto& [precision, rate] : device.flops_per_second)
     cluster.sources[fmt::format("device.core.flops_per_second.{}", precision)] = measured;

@@ -34,7 +34,7 @@ int RunSweep(const CompareOptions& options, std::ostream& out, std::ostream& log
                                   {"oracle_fault", result.oracle_fault},
                                   {"seconds", seconds},
                                   {"ok", result.ok()}}
-               .dump(2)
+               .dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
         << "\n";
   } else {
     for (const std::string& difference : result.differing) out << difference << "\n";
@@ -103,7 +103,7 @@ int RunCompare(const CompareOptions& options, std::ostream& out, std::ostream& l
                                   {"norm_difference", comparison.norm_difference},
                                   {"steps", a.losses.size()},
                                   {"applied", {a.applied, b.applied}}}
-               .dump(2)
+               .dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
         << "\n";
   } else {
     out << fmt::format("{} against {}: {} steps, {} tensors, {} differ: {}\n", a.title, b.title, a.losses.size(),

@@ -117,7 +117,7 @@ int RunDoctor(const DoctorOptions& options, std::ostream& out) {
                                   {"corpus", corpus},
                                   {"faults", faults},
                                   {"warnings", warnings}}
-               .dump(2)
+               .dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
         << "\n";
     return faults.empty() ? 0 : 1;
   }

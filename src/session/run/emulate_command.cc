@@ -50,7 +50,7 @@ int RunEmulate(const EmulateCommandOptions& options, std::ostream& out) {
                                   {"ratio", ratio},
                                   {"time_scale", scale},
                                   {"gap", nlohmann::ordered_json::parse(gap.ToJson())}}
-               .dump(2)
+               .dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
         << "\n";
     return 0;
   }

@@ -61,7 +61,6 @@ schedule::Profile MeasuredProfile(const runtime::Job& job, const Plan& plan, con
   std::vector<std::string> subjects;
   for (size_t l = 0; l < job.spec.layers.size(); ++l)
     subjects.push_back(cost::LayerSubject(job.spec, static_cast<int>(l)));
-  const auto samples = static_cast<double>(plan.samples);
   for (const auto& rank : outcome.layer_samples) {
     for (const LayerSample& sample : rank) {
       const std::string_view kind = schedule::Name(sample.kind);
@@ -69,8 +68,8 @@ schedule::Profile MeasuredProfile(const runtime::Job& job, const Plan& plan, con
         collect.Add(fmt::format("action:{}", kind), 1, sample.seconds);
         continue;
       }
-      collect.Add(fmt::format("layer:{}:{}:{}:{}", subjects[sample.layer], kind, precision, plan.length), samples,
-                  sample.seconds);
+      collect.Add(fmt::format("layer:{}:{}:{}:{}", subjects[sample.layer], kind, precision, plan.length),
+                  static_cast<double>(sample.samples), sample.seconds);
     }
   }
 

@@ -82,6 +82,22 @@ TEST_F(PredictedRun, ItsProfilePricesTheSamePlan) {
   EXPECT_EQ(SimulatePlan(other).prediction.costs->measured_prices(), 0);  // another layer
 }
 
+// Micro-batches of 4, 3 and 3 samples: times go under their own sizes, not under that of the largest.
+TEST_F(PredictedRun, RaggedMicroBatchesAreProfiledUnderTheirSizes) {
+  Train({"train.batch=10", "train.micro_batch=4", "data.ragged=true"});
+  const schedule::Profile profile = LoadProfiles(folder_ + "/run/profile.json");
+  int checked = 0;
+  for (const auto& [subject, samples] : profile.subjects()) {
+    if (subject.rfind("layer:", 0) != 0) continue;
+    ++checked;
+    ASSERT_EQ(samples.size(), 2u) << subject;
+    EXPECT_EQ(samples[0].size, 3) << subject;
+    EXPECT_EQ(samples[1].size, 4) << subject;
+    EXPECT_EQ(samples[0].count, 2 * samples[1].count) << subject;
+  }
+  EXPECT_EQ(checked, 6);
+}
+
 TEST_F(PredictedRun, SplitBackwardsAreProfiledInHalves) {
   Train({"parallel.schedule='zb-h1'"});
   const schedule::Profile profile = LoadProfiles(folder_ + "/run/profile.json");
@@ -93,6 +109,31 @@ TEST_F(PredictedRun, SplitBackwardsAreProfiledInHalves) {
              (subject.find(".block.") != std::string::npos && subject.find("backward_weight") != std::string::npos);
   }
   EXPECT_TRUE(input && weight);
+}
+
+// The counting allocator against the estimate: never above it, and not far below, whatever the schedule keeps.
+TEST_F(PredictedRun, MeasuredMemoryIsCloseUnderThePredicted) {
+  for (const char* family : {"gpt2", "llama"}) {
+    for (const char* plan : {"parallel.pipeline=1", "parallel.schedule='1f1b'", "parallel.schedule='zb-h1'",
+                             "parallel.schedule='gpipe'", "parallel.recompute='full'", "train.micro_batch=1"}) {
+      const std::string run = folder_ + "/memory";
+      std::filesystem::remove_all(run);
+      Train({"run.dir='" + run + "'", std::string("model.family='") + family + "'", "model.hidden=96",
+             "data.sequence=64", "train.steps=2", "optimizer.clip=1.0", plan});
+      const auto predicted = nlohmann::json::parse(ReadFile(run + "/plan.json"))["predicted_peak_bytes"];
+      std::istringstream lines(ReadFile(run + "/metrics.jsonl"));
+      std::string line;
+      while (std::getline(lines, line)) {
+        const auto measured = nlohmann::json::parse(line)["peak_bytes"];
+        ASSERT_EQ(measured.size(), predicted.size());
+        for (size_t r = 0; r < measured.size(); ++r) {
+          const double ratio = measured[r].get<double>() / predicted[r].get<double>();
+          EXPECT_LE(ratio, 1.0) << family << " " << plan << ", rank " << r << ": " << line;
+          EXPECT_GE(ratio, 0.93) << family << " " << plan << ", rank " << r << ": " << line;
+        }
+      }
+    }
+  }
 }
 
 TEST_F(PredictedRun, IsEmulated) {
