@@ -2,7 +2,7 @@
 """Small things that must not be in the tree. usage: check_hygiene.py [ROOT]
 
 No path of somebody's machine, no marks of unfinished work in the sources, no test that is switched off without a reason in the
-same line, no header without a guard, no file without its last newline.
+same line, no header without a guard, no file without its last newline, no marks of a merge that was left half done.
 """
 import pathlib
 import re
@@ -13,6 +13,7 @@ TEXT = {".cc", ".h", ".py", ".sh", ".txt", ".md", ".toml", ".cmake", ".json", ".
 # In pieces, so that this file passes its own check.
 MACHINE_PATH = re.compile(r"(?<![\w.$}~-])/(?:" + "|".join(["work/", "root/", "home/" + r"[a-z]\w*/", "Users" + "/"]) + ")")
 UNFINISHED = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
+MERGE_MARK = re.compile(r"^(<{7}|>{7})( |$)|^={7}$")
 SWITCHED_OFF = re.compile(r"\bDIS" + r"ABLED_\w")
 
 
@@ -41,6 +42,8 @@ def check(root):
                 errors.append(f"{where}: a path of one machine: {line.strip()[:80]}")
             if name.startswith("src/") and UNFINISHED.search(line):
                 errors.append(f"{where}: unfinished work: {line.strip()[:80]}")
+            if MERGE_MARK.search(line):
+                errors.append(f"{where}: a merge that was left half done")
             if SWITCHED_OFF.search(line) and "reason:" not in line:
                 errors.append(f"{where}: a test is switched off without 'reason:' in the line")
         if path.suffix == ".h" and name.startswith("src/") and "#pragma once" not in text:

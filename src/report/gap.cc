@@ -389,7 +389,7 @@ std::string Gap::ToJson() const {
             {"measured_step", measured_step},
             {"relative_error", relative_error()},
             {"measured_steps", measured_steps},
-            {"step", step},
+            {"step", step + 1},
             {"other_path", other_path},
             {"unmatched_actions", unmatched}};
   for (const char* list : {"reasons", "classes", "ranks", "links"}) j[list] = Json::array();

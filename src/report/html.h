@@ -35,6 +35,7 @@ struct HtmlInput {
   std::vector<int64_t> memory_limits;         // [rank] bytes; 0 or missing: not known
   bool shared_memory = false;                 // the limits are one memory that all ranks share
   std::vector<int64_t> predicted_peak_bytes;  // [rank]; used where the prediction has no memory events
+  double predicted_step_seconds = 0;          // with what a step takes beside its actions; 0: not known
   std::vector<StepMetrics> metrics;
   std::vector<std::pair<std::string, std::string>> facts;  // "cluster" -> "2 nodes, 8 GPUs each", in order
   std::vector<std::string> warnings;                       // sentences

@@ -67,6 +67,11 @@ class TextReport {
       Times(*times, measured ? *r_.measured : *r_.predicted);
     } else {
       Line("");
+      if (r_.predicted_step_seconds > 0 && r_.loss)
+        Line("predicted {} a step, measured {} (median): the prediction is {:.1f} % {}",
+             FormatSeconds(r_.predicted_step_seconds), FormatSeconds(r_.loss->seconds_per_step),
+             100 * std::abs(r_.predicted_step_seconds / r_.loss->seconds_per_step - 1),
+             r_.predicted_step_seconds < r_.loss->seconds_per_step ? "too short" : "too long");
       Line("no timeline in this run ({} is missing)", kMeasuredTimelineFile);
     }
     return std::move(out_);
@@ -88,7 +93,7 @@ class TextReport {
     Line("speed     {} tokens/s, {} a step (median)   {} tokens in {}{}", FormatCount(s.tokens_per_second),
          FormatSeconds(s.seconds_per_step), FormatCount(static_cast<double>(s.tokens)), FormatSeconds(s.seconds),
          s.skipped_updates > 0 ? fmt::format("   {} updates skipped", s.skipped_updates) : "");
-    if (!s.last.peak_bytes.empty() && !(r_.measured_times && !r_.measured_times->memory.empty())) {
+    if (!s.last.peak_bytes.empty()) {
       std::vector<int64_t> peak;
       for (const StepMetrics& m : r_.steps) {
         if (m.step <= r_.planned_from && s.last.step > r_.planned_from) continue;
@@ -112,15 +117,12 @@ class TextReport {
     Line("");
     Line("timeline  {} {} of {} ranks, {} in all ({})   bubble {:.1f} %", b.steps, b.steps == 1 ? "step" : "steps",
          b.ranks.size(), FormatSeconds(b.makespan), ProvenanceOf(timeline), 100 * b.bubble_fraction);
-    if (r_.measured_times && r_.predicted_times) {
-      const double measured =
-          r_.measured_times->makespan / static_cast<double>(std::max<int64_t>(1, r_.measured_times->steps));
-      const double predicted =
-          r_.predicted_times->makespan / static_cast<double>(std::max<int64_t>(1, r_.predicted_times->steps));
-      Line("          predicted ({}): {} a step, measured {} ({:+.1f} %); bubble {:.1f} %", ProvenanceOf(*r_.predicted),
-           FormatSeconds(predicted), FormatSeconds(measured), predicted > 0 ? 100 * (measured / predicted - 1) : 0.0,
-           100 * r_.predicted_times->bubble_fraction);
-    }
+    if (r_.gap)
+      Line(
+          "          step {}: predicted {}, measured {}: the prediction is {:.1f} % {}; predicted bubble {:.1f} % ({})",
+          r_.gap->step + 1, FormatSeconds(r_.gap->predicted_step), FormatSeconds(r_.gap->measured_step),
+          100 * std::abs(r_.gap->relative_error()), r_.gap->relative_error() < 0 ? "too short" : "too long",
+          100 * r_.predicted_times->bubble_fraction, ProvenanceOf(*r_.predicted));
     if (r_.gap) out_ += r_.gap->WhyText();
     Ranks(b);
     Stages(b);
@@ -130,7 +132,8 @@ class TextReport {
 
   void Ranks(const Breakdown& b) {
     Line("");
-    Line("rank   busy               wait               other              {}", b.memory.empty() ? "" : "peak memory");
+    Line("rank   busy               wait               other              {}",
+         b.memory.empty() ? "" : "most kept between actions");
     const auto rows = Shown(b.ranks.size(), kMaxRankRows, [&](size_t r) { return b.ranks[r].wait + b.ranks[r].other; });
     for (const size_t r : rows) {
       const RankTimes& t = b.ranks[r];
@@ -207,7 +210,7 @@ class TextReport {
     for (size_t i = 0; i < std::min(r_.avoidable.size(), kMaxWaitRows); ++i) {
       const auto& e = timeline.events[r_.avoidable[i].event];
       Line("  {:>9}  {} on rank {}, step {}", FormatSeconds(r_.avoidable[i].seconds), ToString(e.action.key), e.rank,
-           e.step);
+           e.step + 1);
     }
   }
 
@@ -323,10 +326,13 @@ std::string RunReport::ToJson() const {
     j["avoidable_wait"] = {{"seconds", Sum(avoidable)}, {"actions", avoidable.size()}, {"longest", Json::array()}};
     for (size_t i = 0; i < std::min<size_t>(10, avoidable.size()); ++i) {
       const auto& e = measured->events[avoidable[i].event];
-      j["avoidable_wait"]["longest"].push_back(
-          {{"seconds", avoidable[i].seconds}, {"action", ToString(e.action.key)}, {"rank", e.rank}, {"step", e.step}});
+      j["avoidable_wait"]["longest"].push_back({{"seconds", avoidable[i].seconds},
+                                                {"action", ToString(e.action.key)},
+                                                {"rank", e.rank},
+                                                {"step", e.step + 1}});
     }
   }
+  if (predicted_step_seconds > 0) j["predicted_step_seconds"] = predicted_step_seconds;
   if (gap) j["gap"] = Json::parse(gap->ToJson());
   return j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -352,6 +358,8 @@ RunReport ReadRun(const std::string& directory, FileSystem& files) {
         !std::all_of(peaks.begin(), peaks.end(), [](const Json& p) { return p.is_number_integer(); }))
       throw UserError("'{}' is damaged: it is not what train writes; remove it", path(kPlanFile));
     r.predicted_peak_bytes = peaks.get<std::vector<int64_t>>();
+    const Json step = plan.value("predicted_step_seconds", Json(0));
+    if (step.is_number() && step.get<double>() > 0) r.predicted_step_seconds = step.get<double>();
     const Json first = plan.value("first_step", Json(0));
     if (first.is_number_integer()) r.planned_from = first.get<int64_t>();
   }

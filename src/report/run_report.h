@@ -39,6 +39,7 @@ struct RunReport {
   std::vector<StepMetrics> steps;
   std::optional<LossSummary> loss;
   std::vector<int64_t> predicted_peak_bytes;  // [rank]; empty when the run does not say
+  double predicted_step_seconds = 0;          // with what a step takes beside its actions; 0: the run does not say
   int64_t planned_from = 0;                   // steps before the last start, which may have had another layout
   std::optional<schedule::Schedule> schedule;
   std::optional<schedule::Timeline> measured, predicted;

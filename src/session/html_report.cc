@@ -42,6 +42,7 @@ void WriteReportFiles(const std::string& directory, const std::string& title) {
   input.measured = run.measured ? &*run.measured : nullptr;
   input.schedule = run.schedule ? &*run.schedule : nullptr;
   input.predicted_peak_bytes = run.predicted_peak_bytes;
+  input.predicted_step_seconds = run.predicted_step_seconds;
   input.metrics = run.steps;
   const std::string plan_file = InDirectory(directory, report::kPlanFile);
   if (FileSystem::Real().Exists(plan_file)) {

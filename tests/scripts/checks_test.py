@@ -114,6 +114,11 @@ class Hygiene(Tree):
             self.expect(check_hygiene, {"src/base/x.cc": f"// {mark}: later\n"}, "unfinished work")
         self.assertEqual(self.errors(check_hygiene, {"src/base/x.cc": 'mkstemp("aXXXXXX");\n'}), [])
 
+    def test_merge_marks(self):
+        for mark in ["<" * 7 + " HEAD", "=" * 7, ">" * 7 + " f403d8b"]:
+            self.expect(check_hygiene, {"docs/x.md": f"a\n{mark}\nb\n"}, "a merge that was left half done")
+        self.assertEqual(self.errors(check_hygiene, {"docs/x.md": "a\n" + "=" * 8 + "\n<<<<<<< x<y\n".replace("<<<<<<< ", "<< ")}), [])
+
     def test_switched_off_test(self):
         self.expect(check_hygiene, {"tests/base/x_test.cc": "TEST(A, DISABLED_B) {}\n"}, "switched off")
 

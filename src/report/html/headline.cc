@@ -5,10 +5,10 @@
 #include <cmath>
 #include <map>
 
-#include "base/median.h"
 #include "base/units.h"
 #include "report/html/facts.h"
 #include "report/html/markup.h"
+#include "report/run_report.h"
 
 namespace penstock::report::html {
 namespace {
@@ -19,15 +19,29 @@ std::string Card(std::string_view label, const std::string& number, const std::s
       Escape(label), bad ? " bad" : "", Escape(number), Escape(sentence));
 }
 
+// Of the run, without its first step when there are more, as the terminal says it.
+double MedianStep(const Facts& f) { return Summarise(f.input.metrics).seconds_per_step; }
+
 // The run beside its recorded steps.
 std::string MedianOfRun(const Facts& f) {
-  std::vector<double> seconds;
-  for (const StepMetrics& m : f.input.metrics) seconds.push_back(m.seconds);
-  if (seconds.size() < 2) return "";
-  return fmt::format(" The median of all {} steps is {}.", seconds.size(), FormatSeconds(Median(seconds)));
+  if (f.input.metrics.size() < 2) return "";
+  return fmt::format(" The median of the run is {}.", FormatSeconds(MedianStep(f)));
 }
 
 std::string StepTime(const Facts& f) {
+  if (!f.measured && !f.input.metrics.empty()) {
+    const double measured = MedianStep(f);
+    const double predicted = f.input.predicted_step_seconds > 0 ? f.input.predicted_step_seconds
+                             : f.predicted                      ? f.predicted->step_seconds
+                                                                : 0;
+    return Card("Step time", FormatSeconds(measured),
+                predicted > 0 ? fmt::format("Measured, the median of {} steps without a timeline; {} was predicted, "
+                                            "which is {} {}.",
+                                            f.input.metrics.size(), FormatSeconds(predicted),
+                                            Percent(std::abs(predicted / measured - 1)),
+                                            predicted < measured ? "too short" : "too long")
+                              : "Median of the run; there is no timeline.");
+  }
   if (const Side* only = f.main(); only != nullptr && !f.gap)
     return Card("Step time", FormatSeconds(only->step_seconds),
                 only == &*f.measured ? "Measured; there is no prediction to compare with."
@@ -39,10 +53,7 @@ std::string StepTime(const Facts& f) {
                             FormatSeconds(f.gap->predicted_step), Percent(std::abs(error)),
                             error < 0 ? "too short" : "too long", MedianOfRun(f)));
   }
-  std::vector<double> seconds;
-  for (const StepMetrics& m : f.input.metrics) seconds.push_back(m.seconds);
-  if (seconds.empty()) return Card("Step time", "not known", "There is no timeline and no metrics.");
-  return Card("Step time", FormatSeconds(Median(std::move(seconds))), "Median of the run; there is no timeline.");
+  return Card("Step time", "not known", "There is no timeline and no metrics.");
 }
 
 // What the step consists of: the critical path by kind, over all ranks.

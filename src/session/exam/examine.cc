@@ -14,14 +14,18 @@ ExamResult Examine(const ExamPoint& point, const std::vector<std::string>& overr
     result.refused = point.unsupported;
     return result;
   }
-  LoadedSettings settings;
-  settings.config.LoadText("", point.id);
-  for (const std::string& assignment : point.assignments) settings.config.Set(assignment);
-  for (const std::string& assignment : overrides) settings.config.Set(assignment);
-  settings.config.Finish();
-  const Simulated simulated = SimulatePlan(settings);
-  result.seconds = simulated.prediction.step_seconds;
-  result.peak_bytes = simulated.prediction.memory_bytes;
+  try {
+    LoadedSettings settings;
+    settings.config.LoadText("", point.id);
+    for (const std::string& assignment : point.assignments) settings.config.Set(assignment);
+    for (const std::string& assignment : overrides) settings.config.Set(assignment);
+    settings.config.Finish();
+    const Simulated simulated = SimulatePlan(settings);
+    result.seconds = simulated.prediction.step_seconds;
+    result.peak_bytes = simulated.prediction.memory_bytes;
+  } catch (const UserError& e) {
+    throw UserError("point '{}' (line {} of its file): {}", point.id, point.line, e.what());
+  }
   return result;
 }
 

@@ -31,6 +31,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Points = std::vector<cluster::EfficiencyCurve::Point>;
 
+constexpr double kMaxDrift = 0.2;
+
 double SecondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 // Median over samples of at least `floor` seconds each.
@@ -241,6 +243,7 @@ cluster::Cluster Calibrate(std::ostream& progress) {
   device.cores = cores;
   device.memory_bytes = std::max<int64_t>(int64_t{1} << 30, MachineMemory());
   const double hand_over = HandOverSeconds();
+  double drift = 0;
   comm::RunThreadRanks(1, {}, [&](comm::Communicator&) {  // one intra-op thread, as a rank has
     MeasureMemory(device);                                // first: rates are without the time of a call
     progress << fmt::format("memory       {:.1f} GB/s, an operation takes at least {}\n",
@@ -249,11 +252,23 @@ cluster::Cluster Calibrate(std::ostream& progress) {
     progress << fmt::format("products     {:.1f} GFLOP/s fp32 of one thread\n", device.flops("fp32") / 1e9);
     MeasureAttention(device);
     device.layer_traffic = FitLayerTraffic(device, progress);
+    // The same product again: what the machine does beside shows as a difference.
+    double flops = 0;
+    const double seconds = GemmSeconds(1024, 512, at::kFloat, &flops);
+    const double again = RateOf(flops, seconds, device.launch_seconds);
+    const double before =
+        device.flops("fp32") * device.efficiency[static_cast<size_t>(cluster::Operation::gemm)](flops);
+    drift = std::abs(again / before - 1);
   });
   progress << fmt::format("hand-over    {} between two ranks\n", FormatSeconds(hand_over));
   const std::string environment = runtime::DescribeEnvironment(1).Fingerprint();
   device.summary = "one core, one thread per rank";
   cluster.summary = fmt::format("{} cores, measured on {}", cores, Today());
+  if (drift > kMaxDrift) {
+    cluster.summary += fmt::format("; not quiet: a product took {:.0f} % more or less a moment later", 100 * drift);
+    progress << "warning: the machine is not quiet, a product's time changed by " << fmt::format("{:.0f}", 100 * drift)
+             << " % while it was measured; calibrate again when nothing else runs\n";
+  }
   cluster.devices.push_back(device);
   cluster.levels.push_back({.name = "machine",
                             .size = 1024,
@@ -274,9 +289,9 @@ cluster::Cluster Calibrate(std::ostream& progress) {
 }
 
 void CalibrateThisMachine(std::ostream& progress) {
-  const cluster::Cluster cluster = Calibrate(progress);
-  const std::string file = cluster::ThisMachineFile();
+  const std::string file = cluster::ThisMachineFile();  // a folder that cannot be made is found before minutes pass
   FileSystem::Real().CreateFolders(std::filesystem::path(file).parent_path().string());
+  const cluster::Cluster cluster = Calibrate(progress);
   WriteFileAtomically(file, cluster::PrintCluster(cluster), /*overwrite=*/true);
   progress << "written      " << file << "\n";
 }

@@ -13,26 +13,32 @@
 
 namespace penstock::session {
 namespace {
-constexpr int kMaxRanks = 256;  // threads that wake up about when they should
-}
+constexpr int64_t kMaxRanks = 256;  // threads that wake up about when they should
+constexpr double kLeastSeconds = 1e-3;
+}  // namespace
 
 int RunEmulate(const EmulateCommandOptions& options, std::ostream& out) {
   LoadedSettings settings(options.config, options.assignments);
-  if (!(options.seconds > 0) || options.seconds > 3600)
-    throw UserError("--seconds {}: the emulated step should last more than 0 and at most 3600 seconds",
-                    options.seconds);
+  if (!(options.seconds >= kLeastSeconds) || options.seconds > 3600)
+    throw UserError(
+        "--seconds {}: the emulated step should last at least {} and at most 3600 seconds; what is shorter "
+        "than waking up says nothing",
+        options.seconds, kLeastSeconds);
   RequireNewDirectory(options.out);
   // A rank that stands for several, and cores that ranks share, are the simulator's alone.
   settings.values.cluster.fold = false;
   settings.values.cluster.contention = false;
+  // Before the plan is made: one of many ranks takes long.
+  if (const int64_t ranks = settings.values.parallel.data * settings.values.parallel.pipeline; ranks > kMaxRanks)
+    throw UserError(
+        "{} data x {} pipeline are {} ranks; up to {} are emulated on one machine. Fewer replicas "
+        "(parallel.data) have the same step",
+        settings.values.parallel.data, settings.values.parallel.pipeline, ranks, kMaxRanks);
   const Simulated simulated = SimulatePlan(settings);
   const Plan& plan = *simulated.plan;
   if (!plan.verdict.transports[static_cast<size_t>(schedule::Transport::channelled)].completes)
     throw UserError("the schedule '{}' is not sound, so it is not emulated:\n{}", plan.schedule.name,
                     plan.verdict.ToString());
-  if (plan.schedule.num_ranks() > kMaxRanks)
-    throw UserError("{} ranks; up to {} are emulated on one machine. Fewer replicas (parallel.data) have the same step",
-                    plan.schedule.num_ranks(), kMaxRanks);
   runtime::PrepareProcess(/*reproducible=*/false);
   const simulate::Simulation& predicted = simulated.prediction.simulation;
   const double scale = options.seconds / predicted.makespan;
