@@ -296,8 +296,9 @@ class Comparison {
           }
           break;
         case PathKind::host:
-          what = InSends(piece) >= piece.seconds() / 2 ? fmt::format("handing over messages on rank {}", piece.rank)
-                                                       : fmt::format("the host of rank {} between actions", piece.rank);
+          what = InSends(piece) >= piece.seconds() / 2
+                     ? fmt::format("the host of rank {} handing over messages", piece.rank)
+                     : fmt::format("the host of rank {} between actions", piece.rank);
           break;
       }
       Group& g = groups[what];

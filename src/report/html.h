@@ -33,6 +33,7 @@ struct HtmlInput {
   const schedule::Timeline* measured = nullptr;
   const schedule::Schedule* schedule = nullptr;
   std::vector<int64_t> memory_limits;         // [rank] bytes; 0 or missing: not known
+  bool shared_cores = false;                  // more ranks than cores: an idle rank's core works for the others
   bool shared_memory = false;                 // the limits are one memory that all ranks share
   std::vector<int64_t> predicted_peak_bytes;  // [rank]; used where the prediction has no memory events
   double predicted_step_seconds = 0;          // with what a step takes beside its actions; 0: not known

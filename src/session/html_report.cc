@@ -25,6 +25,7 @@ std::string PlanJson(const Prediction& prediction, const Plan& plan, int64_t fir
   for (const cost::RankMemory& rank : plan.memory.ranks) j["predicted_peak_bytes"].push_back(rank.peak());
   j["first_step"] = first_step;
   j["memory_limit_bytes"] = prediction.memory_limits;
+  j["shared_cores"] = prediction.ranks_take_turns;
   j["shared_memory"] = prediction.machine_bytes.size() == 1;
   j["predicted_step_seconds"] = prediction.step_seconds;
   j["uncalibrated"] = !prediction.calibrated;
@@ -65,6 +66,7 @@ void WriteReportFiles(const std::string& directory, const std::string& title) {
       };
       input.uncalibrated = flag("uncalibrated");
       input.shared_memory = flag("shared_memory");
+      input.shared_cores = flag("shared_cores");
     }
   }
   std::vector<const schedule::Timeline*> timelines;

@@ -204,11 +204,13 @@ Prediction Predict(const LoadedSettings& loaded, const Plan& plan, std::shared_p
                    p.profile->machine.empty() ? "" : " (on " + p.profile->machine + ")", costs.computed_prices())}};
   if (cluster->devices[0].cores > 0)
     p.facts.emplace_back(
-        "memory", fmt::format("{} for all ranks and the process, of the machine's {}",
-                              FormatBytes(plan.memory.machine()), FormatBytes(cluster->devices[0].memory_bytes)));
-  if (const cluster::Device& device = cluster->devices[0];
-      device.cores > 0 && plan.schedule.num_ranks() * s.runtime.intra_op_threads > device.cores &&
-      p.machine_bytes.size() == 1)
+        "memory",
+        fmt::format("predicted: {} for all ranks, what the allocator keeps and the process, of the machine's {}",
+                    FormatBytes(plan.memory.machine()), FormatBytes(cluster->devices[0].memory_bytes)));
+  const cluster::Device& device = cluster->devices[0];
+  p.ranks_take_turns =
+      cpus && p.machine_bytes.size() == 1 && plan.schedule.num_ranks() * s.runtime.intra_op_threads > device.cores;
+  if (p.ranks_take_turns)
     p.warnings.push_back(
         fmt::format("{} ranks with {} thread{} each take turns on {} cores: what counts as busy includes waiting for a "
                     "core, and a rank that waits leaves its core to the others",

@@ -35,7 +35,8 @@ struct Prediction {
   double price_per_step = 0;     // 0: the cluster has no prices
   int64_t devices = 0;
   int64_t copies = 1;
-  bool calibrated = false;  // the cluster was measured, or every layer's price on a machine like it
+  bool ranks_take_turns = false;  // on the cores of one machine
+  bool calibrated = false;        // the cluster was measured, or every layer's price on a machine like it
   std::vector<std::pair<std::string, std::string>> facts;
   std::vector<std::string> warnings;
 

@@ -15,10 +15,15 @@ std::string AdviceSection(const Facts& f) {
   t.head = {"at most", "of the step", "<change"};
   for (const Advice& a : all)
     t.rows.push_back({FormatSeconds(a.seconds), Percent(a.seconds / side->step_seconds), Escape(a.text)});
-  return "<section id=\"advice\"><h2>What would help</h2>\n<p>Upper bounds, each by itself; they overlap, and what a "
-         "change costs elsewhere is not in them. <code>penstock simulate</code> with the change says what it "
-         "brings.</p>\n" +
-         t.Print() + "</section>\n";
+  std::string out =
+      "<section id=\"advice\"><h2>What would help</h2>\n<p>Upper bounds, each by itself; they overlap, and what a "
+      "change "
+      "costs elsewhere is not in them. <code>penstock simulate</code> with the change says what it brings.";
+  if (f.input.shared_cores)
+    out +=
+        " Ranks share cores here: the core of an idle rank works for the others, so what only moves work between "
+        "ranks gains less than this.";
+  return out + "</p>\n" + t.Print() + "</section>\n";
 }
 
 }  // namespace penstock::report::html

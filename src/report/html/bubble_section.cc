@@ -52,7 +52,7 @@ Table TableOf(const Side& side) {
   t.caption = fmt::format("Bubble seconds by cause, {}, one step of {}", side.name, FormatSeconds(side.step_seconds));
   t.head = {"rank", "busy"};
   for (const auto name : kBubbleCauseNames) t.head.emplace_back(name);
-  t.head.insert(t.head.end(), {"bubble", "share", "<longest wait between its first and last action"});
+  t.head.insert(t.head.end(), {"bubble", "share", "<waited most for (all waits together)"});
   for (size_t r = 0; r < side.bubbles.ranks.size(); ++r) {
     const RankBubbles& rank = side.bubbles.ranks[r];
     std::vector<std::string> row = {fmt::format("{}", r), Seconds(rank.busy)};

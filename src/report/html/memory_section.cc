@@ -94,8 +94,8 @@ std::string Chart(const Side& side, int32_t rank, int64_t limit, double top) {
 
 bool HasMemory(const std::optional<Side>& side) { return side && !side->breakdown.memory.empty(); }
 
-std::string Limits(int64_t peak, int64_t limit, bool far) {
-  std::string text = fmt::format("<span class=\"soft\">peak {}", FormatBytes(peak));
+std::string Limits(const char* what, int64_t peak, int64_t limit, bool far) {
+  std::string text = fmt::format("<span class=\"soft\">{} {}", what, FormatBytes(peak));
   if (limit > 0)
     Add(text, ", <span class=\"dash\">limit {}{}</span>", FormatBytes(limit), far ? " (off the scale)" : "");
   return text + "</span>";
@@ -139,7 +139,8 @@ std::string Charts(const Facts& f) {
     for (const auto* side : {&f.predicted, &f.measured})
       if (HasMemory(*side) && r < (*side)->breakdown.memory.size())
         Add(out, "<figure><figcaption>rank {}{}{}</figcaption>{}</figure>\n", r, both ? ", " + (*side)->name : "",
-            Limits((*side)->breakdown.memory[r].bytes, f.peaks[r].limit, far),
+            Limits(side == &f.measured ? "between actions up to" : "peak", (*side)->breakdown.memory[r].bytes,
+                   f.peaks[r].limit, far),
             Chart(**side, static_cast<int32_t>(r), far ? 0 : f.peaks[r].limit, top));
   }
   return out + "</div>\n";
@@ -164,7 +165,8 @@ std::string MemorySection(const Facts& f) {
   Table t;
   t.caption = f.input.shared_memory ? "Peak memory of every rank; the limit is the machine's, shared by all ranks"
                                     : "Peak memory of every rank";
-  t.head = {"rank", "predicted", "measured", "limit", "of the limit", "<composition at the peak"};
+  t.head = {"rank",  "predicted",    "measured",
+            "limit", "of the limit", "<composition at the peak (measured, where it was)"};
   for (size_t r = 0; r < f.peaks.size(); ++r) {
     const RankPeak& p = f.peaks[r];
     std::vector<std::pair<int64_t, int>> classes;

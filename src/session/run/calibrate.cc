@@ -8,6 +8,7 @@
 #include <chrono>
 #include <ctime>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <ostream>
 #include <thread>
@@ -31,13 +32,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Points = std::vector<cluster::EfficiencyCurve::Point>;
 
-constexpr double kMaxDrift = 0.2;
+constexpr double kMaxDrift = 0.3;
 
 double SecondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 // Median over samples of at least `floor` seconds each.
 template <typename Work>
-double MedianSeconds(const Work& work, int samples = 7, double floor = 4e-3) {
+double MedianSeconds(const Work& work, int samples = 3, double floor = 4e-3) {
   work();
   int64_t repeats = 1;
   for (;;) {  // how often fits the floor
@@ -55,80 +56,57 @@ double MedianSeconds(const Work& work, int samples = 7, double floor = 4e-3) {
   return Median(std::move(seconds));
 }
 
-// What a Linear does: x W^T with 4 k inputs and outputs alike, tokens growing with them.
-double GemmSeconds(int64_t tokens, int64_t width, at::ScalarType type, double* flops) {
-  const at::Tensor x = at::ones({tokens, width}, type), w = at::ones({width, width}, type);
-  *flops = 2.0 * static_cast<double>(tokens * width * width);
-  return MedianSeconds([&] { at::mm(x, w.t()); });
+// One thing that is measured: seconds of `amount` flops or bytes.
+struct Probe {
+  double amount = 0;
+  std::function<double()> measure;
+  std::vector<double> seconds{};  // [round]
+};
+
+// A machine's speed moves while it is measured: every probe once a round, and the median over the rounds, so that what
+// is compared (products, and blocks that are mostly products) comes from the same minutes.
+constexpr int kRounds = 5;
+
+double SecondsOf(const Probe& probe) { return Median(probe.seconds); }
+
+// What a Linear does: x W^T.
+Probe Gemm(int64_t tokens, int64_t width, at::ScalarType type) {
+  return {2.0 * static_cast<double>(tokens * width * width), [=] {
+            const at::Tensor x = at::ones({tokens, width}, type), w = at::ones({width, width}, type);
+            return MedianSeconds([&] { at::mm(x, w.t()); });
+          }};
 }
 
-// A rate without the fixed time of a call, which prices add to it again; at least a tenth of the time is the work's.
-double RateOf(double amount, double seconds, double launch) {
-  return amount / std::max(seconds - launch, seconds / 10);
+Probe Attention(int64_t length) {
+  const int64_t batch = 4, heads = 4, width = 64;
+  // Uncut, as specs count.
+  return {4.0 * static_cast<double>(batch * heads * length * length * width), [=] {
+            const at::Tensor q = at::ones({batch, heads, length, width});
+            return MedianSeconds([&] { at::scaled_dot_product_attention(q, q, q, {}, 0.0, /*is_causal=*/true); });
+          }};
 }
 
-// Rates by size as a peak and shares of it; sizes ascend.
-cluster::EfficiencyCurve CurveOf(const Points& rates, double* peak) {
-  *peak = 0;
-  for (const auto& point : rates) *peak = std::max(*peak, point.efficiency);
+Probe Sum(int64_t elements) {
+  return {static_cast<double>(3 * 4 * elements), [=] {
+            const at::Tensor a = at::ones({elements}), b = at::ones({elements});
+            at::Tensor out = at::empty({elements});
+            return MedianSeconds([&] { at::add_out(out, a, b); });
+          }};
+}
+
+// Without the fixed time of a call, which prices add to it again; at least a tenth of the time is the work's.
+double RateOf(const Probe& probe, double launch) {
+  const double seconds = SecondsOf(probe);
+  return probe.amount / std::max(seconds - launch, seconds / 10);
+}
+
+// Rates by size as shares of a peak; sizes ascend. `peak` 0: becomes the highest rate.
+cluster::EfficiencyCurve CurveOf(const std::vector<Probe>& probes, double launch, double* peak) {
+  if (*peak == 0)
+    for (const Probe& probe : probes) *peak = std::max(*peak, RateOf(probe, launch));
   Points shares;
-  for (const auto& point : rates) shares.push_back({point.size, point.efficiency / *peak});
+  for (const Probe& probe : probes) shares.push_back({probe.amount, std::min(1.0, RateOf(probe, launch) / *peak)});
   return cluster::EfficiencyCurve(shares);
-}
-
-void MeasureGemm(cluster::Device& device) {
-  Points rates;
-  for (const auto& [tokens, width] : {std::pair<int64_t, int64_t>{32, 32},
-                                      {64, 64},
-                                      {128, 64},
-                                      {256, 128},
-                                      {512, 128},
-                                      {512, 256},
-                                      {1024, 256},
-                                      {1024, 512},
-                                      {1024, 1024}}) {
-    double flops = 0;
-    const double seconds = GemmSeconds(tokens, width, at::kFloat, &flops);
-    rates.push_back({flops, RateOf(flops, seconds, device.launch_seconds)});
-  }
-  double peak = 0;
-  device.efficiency[static_cast<size_t>(cluster::Operation::gemm)] = CurveOf(rates, &peak);
-  device.flops_per_second["fp32"] = peak;
-  for (const auto& [name, type] : {std::pair{"fp64", at::kDouble}, std::pair{"bf16", at::kBFloat16}}) {
-    double flops = 0;
-    const double seconds = GemmSeconds(512, 512, type, &flops);
-    device.flops_per_second[name] = RateOf(flops, seconds, device.launch_seconds);
-  }
-}
-
-void MeasureAttention(cluster::Device& device) {
-  Points shares;
-  for (const int64_t length : {32, 64, 128, 256, 512}) {
-    const int64_t batch = 4, heads = 4, width = 64;
-    const at::Tensor q = at::ones({batch, heads, length, width});
-    const double seconds =
-        MedianSeconds([&] { at::scaled_dot_product_attention(q, q, q, {}, 0.0, /*is_causal=*/true); });
-    const double flops = 4.0 * static_cast<double>(batch * heads * length * length * width);  // uncut, as specs count
-    shares.push_back({flops, std::min(1.0, RateOf(flops, seconds, device.launch_seconds) / device.flops("fp32"))});
-  }
-  device.efficiency[static_cast<size_t>(cluster::Operation::attention)] = cluster::EfficiencyCurve(shares);
-}
-
-void MeasureMemory(cluster::Device& device) {
-  const at::Tensor few = at::ones({4});
-  at::Tensor sum = at::empty({4});
-  device.launch_seconds = MedianSeconds([&] { at::add_out(sum, few, few); });
-  Points rates;
-  for (const int64_t elements :
-       {int64_t{1} << 10, int64_t{1} << 13, int64_t{1} << 16, int64_t{1} << 18, int64_t{1} << 20, int64_t{1} << 22}) {
-    const at::Tensor a = at::ones({elements}), b = at::ones({elements});
-    at::Tensor out = at::empty({elements});
-    const auto bytes = static_cast<double>(3 * 4 * elements);
-    rates.push_back({bytes, RateOf(bytes, MedianSeconds([&] { at::add_out(out, a, b); }), device.launch_seconds)});
-  }
-  double peak = 0;
-  device.efficiency[static_cast<size_t>(cluster::Operation::memory)] = CurveOf(rates, &peak);
-  device.memory_bytes_per_second = peak;
 }
 
 double HandOverSeconds() {
@@ -146,11 +124,8 @@ double HandOverSeconds() {
   return seconds;
 }
 
-struct BlockTimes {
-  double forward = 0, backward = 0;
-};
-
-BlockTimes MeasureBlock(const model::ModelSpec& spec, int64_t samples, int64_t length) {
+// Forward and backward of a block.
+double BlockSeconds(const model::ModelSpec& spec, int64_t samples, int64_t length) {
   const auto layers = nn::BuildLayers(spec, 1, 2);
   std::vector<at::Tensor> parameters;
   for (const model::ParameterSpec& p : spec.parameters)
@@ -160,8 +135,8 @@ BlockTimes MeasureBlock(const model::ModelSpec& spec, int64_t samples, int64_t l
   nn::LayerContext context;
   context.batch = &inputs;
   const at::Tensor input = at::linspace(-0.5, 0.5, samples * length * spec.hidden).view({samples, length, spec.hidden});
-  std::vector<double> forward, backward;
-  for (int pass = 0; pass < 9; ++pass) {
+  std::vector<double> seconds;
+  for (int pass = 0; pass < 5; ++pass) {
     std::vector<at::Tensor> leaves = {input.detach().requires_grad_(true)}, aliases;
     for (const int p : spec.layers[1].parameters) aliases.push_back(parameters[p].detach().requires_grad_(true));
     leaves.insert(leaves.end(), aliases.begin(), aliases.end());
@@ -173,54 +148,52 @@ BlockTimes MeasureBlock(const model::ModelSpec& spec, int64_t samples, int64_t l
     start = Clock::now();
     torch::autograd::grad({out[0]}, leaves, {gradient});
     if (pass < 2) continue;  // fresh memory
-    forward.push_back(f);
-    backward.push_back(SecondsSince(start));
+    seconds.push_back(f + SecondsSince(start));
   }
-  return {Median(forward), Median(backward)};
+  return Median(seconds);
 }
 
-// Element-wise kernels, copies and bookkeeping of a real block move more, or slower, than the sum of two vectors: by
-// what factor, so that the priced blocks take as long as the measured ones.
-double FitLayerTraffic(const cluster::Device& device, std::ostream& progress) {
-  struct Block {
-    model::ModelSpec spec;
-    int64_t samples;
-  };
+struct Block {
+  model::ModelSpec spec;
+  int64_t samples;
+};
+constexpr int64_t kBlockLength = 128;
+
+std::vector<Block> Blocks() {
   std::vector<Block> blocks;
-  double measured = 0;
-  for (const char* family : {"gpt2", "llama"}) {
+  for (const char* family : {"gpt2", "llama"})
     for (const auto& [hidden, samples] : {std::pair<int64_t, int64_t>{128, 4}, {256, 4}, {384, 4}}) {
       model::GptConfig config;
       config.family = family;
       config.layers = 1;
       config.hidden = hidden;
       config.heads = hidden / 64;
-      config.context = 128;
+      config.context = kBlockLength;
       blocks.push_back({model::BuildGptSpec(config), samples});
-      const BlockTimes times = MeasureBlock(blocks.back().spec, samples, 128);
-      measured += times.forward + times.backward;
     }
-  }
-  // What all blocks cost when memory is `factor` times slower than a plain sum's.
+  return blocks;
+}
+
+// Element-wise kernels, copies and bookkeeping of a real block move more, or slower, than the sum of two vectors: by
+// what factor, so that the priced blocks take as long as the measured ones.
+double FitLayerTraffic(const cluster::Device& device, const std::vector<Block>& blocks, double measured) {
   const auto priced = [&](double factor) {
     cluster::Device slower = device;
     slower.layer_traffic = factor;
     double seconds = 0;
     for (const Block& block : blocks) {
       const cost::LayerPrices p = cost::PriceLayer(
-          block.spec.layers[1], {.device = slower, .arithmetic = {}, .samples = block.samples, .length = 128});
+          block.spec.layers[1], {.device = slower, .arithmetic = {}, .samples = block.samples, .length = kBlockLength});
       seconds += p.forward.seconds + p.backward_input.seconds + p.backward_weight.seconds;
     }
     return seconds;
   };
   // It grows with the factor: halve the interval.
-  double low = 0.25, high = 100;
+  double low = 1, high = 200;
   for (int i = 0; i < 60; ++i) {
     const double middle = (low + high) / 2;
     (priced(middle) < measured ? low : high) = middle;
   }
-  progress << fmt::format("blocks       {} measured; memory traffic takes {:.2f} times a plain sum's\n",
-                          FormatSeconds(measured), high);
   return high;
 }
 
@@ -245,29 +218,57 @@ cluster::Cluster Calibrate(std::ostream& progress) {
   const double hand_over = HandOverSeconds();
   double drift = 0;
   comm::RunThreadRanks(1, {}, [&](comm::Communicator&) {  // one intra-op thread, as a rank has
-    MeasureMemory(device);                                // first: rates are without the time of a call
+    std::vector<Probe> call = {Sum(4)}, memory, gemm, attention, narrow = {Gemm(512, 512, at::kBFloat16)},
+                       wide = {Gemm(512, 512, at::kDouble)}, block;
+    for (const int64_t shift : {10, 13, 16, 18, 20, 22}) memory.push_back(Sum(int64_t{1} << shift));
+    for (const auto& [tokens, width] : {std::pair<int64_t, int64_t>{32, 32},
+                                        {64, 64},
+                                        {128, 64},
+                                        {256, 128},
+                                        {512, 128},
+                                        {512, 256},
+                                        {1024, 256},
+                                        {1024, 512},
+                                        {1024, 1024}})
+      gemm.push_back(Gemm(tokens, width, at::kFloat));
+    for (const int64_t length : {32, 64, 128, 256, 512}) attention.push_back(Attention(length));
+    const std::vector<Block> blocks = Blocks();
+    for (const Block& b : blocks) block.push_back({0, [&b] { return BlockSeconds(b.spec, b.samples, kBlockLength); }});
+    for (int round = 0; round < kRounds; ++round)
+      for (auto* probes : {&call, &memory, &gemm, &attention, &narrow, &wide, &block})
+        for (Probe& probe : *probes) probe.seconds.push_back(probe.measure());
+
+    device.launch_seconds = SecondsOf(call[0]);
+    const auto curve = [&](cluster::Operation operation, const std::vector<Probe>& probes, double peak) {
+      device.efficiency[static_cast<size_t>(operation)] = CurveOf(probes, device.launch_seconds, &peak);
+      return peak;
+    };
+    device.memory_bytes_per_second = curve(cluster::Operation::memory, memory, 0);
+    device.flops_per_second["fp32"] = curve(cluster::Operation::gemm, gemm, 0);
+    curve(cluster::Operation::attention, attention, device.flops("fp32"));
+    device.flops_per_second["bf16"] = RateOf(narrow[0], device.launch_seconds);
+    device.flops_per_second["fp64"] = RateOf(wide[0], device.launch_seconds);
     progress << fmt::format("memory       {:.1f} GB/s, an operation takes at least {}\n",
                             device.memory_bytes_per_second / 1e9, FormatSeconds(device.launch_seconds));
-    MeasureGemm(device);
     progress << fmt::format("products     {:.1f} GFLOP/s fp32 of one thread\n", device.flops("fp32") / 1e9);
-    MeasureAttention(device);
-    device.layer_traffic = FitLayerTraffic(device, progress);
-    // The same product again: what the machine does beside shows as a difference.
-    double flops = 0;
-    const double seconds = GemmSeconds(1024, 512, at::kFloat, &flops);
-    const double again = RateOf(flops, seconds, device.launch_seconds);
-    const double before =
-        device.flops("fp32") * device.efficiency[static_cast<size_t>(cluster::Operation::gemm)](flops);
-    drift = std::abs(again / before - 1);
+    double measured = 0;
+    for (const Probe& b : block) measured += SecondsOf(b);
+    device.layer_traffic = FitLayerTraffic(device, blocks, measured);
+    progress << fmt::format("blocks       {} measured; memory traffic takes {:.2f} times a plain sum's\n",
+                            FormatSeconds(measured), device.layer_traffic);
+    // What the machine does beside shows as a difference between rounds.
+    const auto [least, most] = std::minmax_element(gemm.back().seconds.begin(), gemm.back().seconds.end());
+    drift = *most / *least - 1;
   });
   progress << fmt::format("hand-over    {} between two ranks\n", FormatSeconds(hand_over));
   const std::string environment = runtime::DescribeEnvironment(1).Fingerprint();
   device.summary = "one core, one thread per rank";
   cluster.summary = fmt::format("{} cores, measured on {}", cores, Today());
   if (drift > kMaxDrift) {
-    cluster.summary += fmt::format("; not quiet: a product took {:.0f} % more or less a moment later", 100 * drift);
-    progress << "warning: the machine is not quiet, a product's time changed by " << fmt::format("{:.0f}", 100 * drift)
-             << " % while it was measured; calibrate again when nothing else runs\n";
+    cluster.summary +=
+        fmt::format("; not quiet: one product took up to {:.0f} % longer than at another time", 100 * drift);
+    progress << "warning: the machine is not quiet, one product took up to " << fmt::format("{:.0f}", 100 * drift)
+             << " % longer than at another time; calibrate again when nothing else runs\n";
   }
   cluster.devices.push_back(device);
   cluster.levels.push_back({.name = "machine",
