@@ -78,7 +78,7 @@ bool Folded(session::Simulated& result) {
   const auto& p = result.prediction;
   const double bytes = PeakBytes();
   fmt::print("(a) {} devices, {} ranks simulated for {} replicas, {} actions, {} memory events\n", p.devices,
-             result.plan.schedule.num_ranks(), p.copies, p.simulation.actions, p.simulation.timeline.memory.size());
+             result.plan->schedule.num_ranks(), p.copies, p.simulation.actions, p.simulation.timeline.memory.size());
   fmt::print(
       "    step {:.3f} s, bubble {:.2f} %; configuration to timeline {:.2f} s (of that breakdown {:.2f} s), "
       "peak {:.2f} GB\n",
@@ -151,7 +151,7 @@ int Run(int replicas) {
   session::Simulated folded;
   const bool small = Folded(folded);
   std::fflush(stdout);
-  const bool fast = Rates(folded.plan, folded.prediction, replicas);
+  const bool fast = Rates(*folded.plan, folded.prediction, replicas);
   return small && fast ? 0 : 1;
 }
 
