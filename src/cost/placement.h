@@ -30,6 +30,8 @@ class Placement {
   int64_t data() const { return data_; }
   int64_t pipeline() const { return pipeline_; }
   int64_t num_devices() const { return tensor_ * data_ * pipeline_; }
+  // Devices of one machine: of the lowest level.
+  int64_t devices_per_machine() const { return cluster_->levels.empty() ? 1 : cluster_->levels.front().size; }
   // Device of member 0 .. tensor - 1 of a rank of the unfolded schedule, 0 .. data * pipeline - 1.
   int64_t DeviceOf(int64_t rank, int64_t member = 0) const;
   // Device type of every member of the cell; UserError when they differ.

@@ -56,11 +56,10 @@ PlanCosts::PlanCosts(const CostRequest& request)
   FindDevices();
   FindGroups();
   // Devices with memory of their own do not slow each other; the nodes of a machine with cores are full.
-  const cluster::Cluster& cluster = request.placement.cluster();
-  if (const int64_t cores = cluster.devices[0].cores; cores > 0) {
-    const int64_t machine = cluster.levels.empty() ? 1 : cluster.levels.front().size;
-    ranks_at_once_ = RanksAtOnce(std::min(request.placement.num_devices(), machine), cores, request.threads);
-  }
+  const Placement& placement = request.placement;
+  if (const int64_t cores = placement.cluster().devices[0].cores; cores > 0)
+    ranks_at_once_ =
+        RanksAtOnce(std::min(placement.num_devices(), placement.devices_per_machine()), cores, request.threads);
   PriceStages();
   for (int k = 0; k < schedule::kKindCount; ++k)
     if (const auto measured = Measured(fmt::format("action:{}", schedule::kKindNames[k]), 1)) overhead_[k] = *measured;

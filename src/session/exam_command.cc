@@ -43,6 +43,9 @@ struct Part {
   ErrorSummary summary;
 };
 
+// Is it held to --bound?
+bool IsHeld(const Exam& exam, const ExamPoint& p) { return p.tier == 1 && !p.fitted && exam.group(p.group).bounded; }
+
 // Tier 1 points of the groups that `takes` accepts.
 std::vector<ExamResult> Select(const std::vector<ExamResult>& results,
                                const std::function<bool(const ExamPoint&)>& takes) {
@@ -91,8 +94,7 @@ void JudgeOwn(const ExamGroup& group, const std::vector<ExamResult>& runs, std::
 // What is wrong, in words; nothing when all is well.
 std::vector<std::string> Judge(const Exam& exam, const std::vector<ExamResult>& results, const Bound& bound) {
   std::vector<std::string> faults;
-  const ErrorSummary held = Summarise(
-      Select(results, [&](const ExamPoint& p) { return p.tier == 1 && !p.fitted && exam.group(p.group).bounded; }));
+  const ErrorSummary held = Summarise(Select(results, [&](const ExamPoint& p) { return IsHeld(exam, p); }));
   if (held.average > bound.average)
     faults.push_back(fmt::format("held-out points are off by {:.2f} % on average, the bound is {:.2f} %",
                                  100 * held.average, 100 * bound.average));
@@ -177,7 +179,7 @@ std::string Passed(const Exam& exam, const std::vector<ExamResult>& results, con
     return Summarise(Select(results, takes)).points > 0;
   };
   std::string text;
-  if (any([&](const ExamPoint& p) { return p.tier == 1 && !p.fitted && exam.group(p.group).bounded; }))
+  if (any([&](const ExamPoint& p) { return IsHeld(exam, p); }))
     text += fmt::format("PASS: held-out points of bounded groups are within {} % on average and at worst\n", bound);
   if (any([&](const ExamPoint& p) { return exam.group(p.group).own; }))
     text += "PASS: within the bounds of own runs, which --bound does not change (docs/exam.md)\n";

@@ -168,14 +168,14 @@ Prediction Predict(const LoadedSettings& loaded, const Plan& plan, std::shared_p
     p.peak_flops += device.flops(arithmetic.precision) * cells;
     p.price_per_step += device.price_per_hour / 3600 * p.step_seconds * cells;
   }
-  if (cluster->devices[0].cores > 0) {
-    const int64_t machine = cluster->levels.empty() ? 1 : cluster->levels.front().size;
+  const bool cpus = cluster->devices[0].cores > 0;
+  if (cpus) {
+    const int64_t machine = p.placement->devices_per_machine();
     std::map<int64_t, int64_t> bytes_of;
     for (int64_t rank = 0; rank < plan.schedule.num_ranks(); ++rank)
       bytes_of[p.placement->DeviceOf(rank) / machine] += plan.memory.ranks[rank].total() * s.parallel.tensor;
     for (const auto& [index, bytes] : bytes_of) p.machine_bytes.push_back(bytes + plan.memory.process);
   }
-  const bool cpus = cluster->devices[0].cores > 0;
   p.calibrated = cluster->calibrated || (cpus && costs.measured_prices() > 0 && costs.computed_prices() == 0);
 
   p.facts = {
@@ -202,7 +202,7 @@ Prediction Predict(const LoadedSettings& loaded, const Plan& plan, std::shared_p
        fmt::format("of {} kinds of layer and direction {} measured{}, {} computed from the device",
                    costs.measured_prices() + costs.computed_prices(), costs.measured_prices(),
                    p.profile->machine.empty() ? "" : " (on " + p.profile->machine + ")", costs.computed_prices())}};
-  if (cluster->devices[0].cores > 0)
+  if (cpus)
     p.facts.emplace_back(
         "memory",
         fmt::format("predicted: {} for all ranks, what the allocator keeps and the process, of the machine's {}",
@@ -223,7 +223,7 @@ Prediction Predict(const LoadedSettings& loaded, const Plan& plan, std::shared_p
   if (!p.calibrated)
     p.warnings.push_back(fmt::format(
         "uncalibrated: times come from {} of '{}', not from measurements; take the step for {} to {}",
-        cluster->devices[0].cores > 0 ? "assumptions" : "data sheets and published efficiencies", cluster->name,
+        cpus ? "assumptions" : "data sheets and published efficiencies", cluster->name,
         FormatSeconds(p.step_seconds / Uncertainty(*cluster)), FormatSeconds(p.step_seconds * Uncertainty(*cluster))));
   if (p.simulation.extrapolated > 0)
     p.warnings.push_back(

@@ -41,8 +41,7 @@ double ClusterResources::RingDemand(const std::vector<int32_t>& group, int level
 }
 
 void ClusterResources::AddCores(const Schedule& schedule) {
-  const auto& cluster = placement_.cluster();
-  const int64_t machine = cluster.levels.empty() ? 1 : cluster.levels.front().size;
+  const int64_t machine = placement_.devices_per_machine();
   std::map<int64_t, std::vector<int>> ranks_of;  // by machine
   for (int rank = 0; rank < schedule.num_ranks(); ++rank)
     if (placement_.DeviceTypeOf(rank).cores > 0) ranks_of[placement_.DeviceOf(rank) / machine].push_back(rank);
