@@ -10,13 +10,16 @@ began := $(shell date +%s)
 configure = test -e $(1)/build.ninja || cmake --preset $(2)
 ctest = python3 scripts/run_tests.py
 
-.PHONY: help setup build run test test-long plan-test asan tsan bench lint tidy format clean
+.PHONY: help setup reference build run test test-long plan-test asan tsan bench lint tidy format clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
 
 setup:  ## install what is missing (Debian packages, torch in a cached virtual environment)
 	@bash scripts/setup.sh
+
+reference: setup  ## install the Python packages that tests compare with (optional)
+	@bash scripts/reference.sh
 
 build: setup  ## build/penstock and the tests
 	@start=$$(date +%s); $(call configure,build,release) && cmake --build build -j $(JOBS) && echo "build: $$(($$(date +%s) - start)) s"

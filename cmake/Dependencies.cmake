@@ -12,7 +12,16 @@ find_path(TOMLPLUSPLUS_INCLUDE toml++/toml.h
           HINTS $ENV{PENSTOCK_CACHE}/tomlplusplus/include $ENV{HOME}/.cache/penstock/tomlplusplus/include)
 find_path(XXHASH_INCLUDE xxhash.h)
 find_library(XXHASH_LIBRARY xxhash)
-foreach(needed TOMLPLUSPLUS_INCLUDE XXHASH_INCLUDE XXHASH_LIBRARY)
+find_path(PCRE2_INCLUDE pcre2.h)
+find_library(PCRE2_LIBRARY pcre2-8)
+find_path(UTF8PROC_INCLUDE utf8proc.h)
+find_library(UTF8PROC_LIBRARY utf8proc)
+find_path(SENTENCEPIECE_INCLUDE sentencepiece_processor.h)
+find_library(SENTENCEPIECE_LIBRARY sentencepiece)
+find_package(PNG REQUIRED)
+find_package(ZLIB REQUIRED)
+foreach(needed TOMLPLUSPLUS_INCLUDE XXHASH_INCLUDE XXHASH_LIBRARY PCRE2_INCLUDE PCRE2_LIBRARY UTF8PROC_INCLUDE
+        UTF8PROC_LIBRARY SENTENCEPIECE_INCLUDE SENTENCEPIECE_LIBRARY)
   if(NOT ${needed})
     message(FATAL_ERROR "${needed} was not found; run `make setup`, which installs what is missing")
   endif()
@@ -21,7 +30,8 @@ endforeach()
 add_library(penstock_dependencies INTERFACE)
 target_include_directories(penstock_dependencies SYSTEM INTERFACE ${TOMLPLUSPLUS_INCLUDE} ${XXHASH_INCLUDE})
 target_link_libraries(penstock_dependencies INTERFACE fmt::fmt spdlog::spdlog nlohmann_json::nlohmann_json CLI11::CLI11
-                                                      ${XXHASH_LIBRARY})
+                                                      ${XXHASH_LIBRARY} ${PCRE2_LIBRARY} ${UTF8PROC_LIBRARY}
+                                                      ${SENTENCEPIECE_LIBRARY} PNG::PNG ZLIB::ZLIB)
 
 # Precompiled headers. They are given to the compiler, not to the sources: every file still includes what it uses, and
 # -DPENSTOCK_PCH=OFF (preset plan) shows where one does not.

@@ -54,11 +54,12 @@ installed() { dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null | grep -qx
 
 install_packages() {
   local packages=(g++ make git cmake ninja-build ccache libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev
-                  libtomlplusplus-dev libxxhash-dev libgtest-dev libbenchmark-dev)
+                  libtomlplusplus-dev libxxhash-dev libpcre2-dev libutf8proc-dev libsentencepiece-dev libpng-dev
+                  zlib1g-dev libgtest-dev libbenchmark-dev)
   if [ $with_tools = 1 ]; then packages+=(clang-format clang-tidy); fi
   if ! command -v dpkg-query >/dev/null; then
-    say "not a Debian system: expecting cmake, ninja, fmt, spdlog, nlohmann-json, CLI11, toml++, xxhash, GoogleTest and" \
-        "Google Benchmark to be there"
+    say "not a Debian system: expecting cmake, ninja, fmt, spdlog, nlohmann-json, CLI11, toml++, xxhash, pcre2, utf8proc," \
+        "sentencepiece, libpng, zlib, GoogleTest and Google Benchmark to be there"
     return
   fi
   local missing=() package

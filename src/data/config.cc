@@ -10,7 +10,7 @@ namespace penstock::data {
 namespace {
 
 // The tokens of the documents, each followed by the end-of-document token.
-TokenStream Encode(const std::vector<Document>& documents, const Tokenizer& tokenizer) {
+TokenStream Encode(const std::vector<Document>& documents, const tokenizer::Tokenizer& tokenizer) {
   TokenStream stream(tokenizer.vocabulary());
   for (const Document& document : documents) {
     stream.Append(tokenizer.Encode(document.text));
@@ -89,16 +89,11 @@ BatchOptions DataConfig::MakeBatchOptions(int64_t batch, int64_t micro_batch, ui
   return options;
 }
 
-std::shared_ptr<const Tokenizer> MakeTokenizer(const std::string& name) {
-  if (name == "bytes") return std::make_shared<ByteTokenizer>();
-  throw UserError("there is no tokenizer '{}'; known: bytes", name);
-}
-
 TextData LoadTextData(const DataConfig& config) {
   Corpus corpus = config.source == "text" ? LoadText(config.path, {config.include, config.exclude, config.max_bytes})
                                           : LoadPythonLibrary(config.max_bytes);
   TextData out;
-  out.tokenizer = MakeTokenizer(config.tokenizer);
+  out.tokenizer = tokenizer::LoadTokenizer(config.tokenizer);
   out.documents = static_cast<int64_t>(corpus.documents.size());
   out.bytes = corpus.bytes;
   out.skipped_documents = corpus.skipped_documents;

@@ -11,7 +11,7 @@
 #include "base/config.h"
 #include "data/batches.h"
 #include "data/dataset.h"
-#include "data/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 namespace penstock::data {
 
@@ -36,7 +36,7 @@ struct DataConfig {
 };
 
 struct TextData {
-  std::shared_ptr<const Tokenizer> tokenizer;
+  std::shared_ptr<const tokenizer::Tokenizer> tokenizer;
   std::shared_ptr<const TextWindows> train;
   std::shared_ptr<const TextWindows> validation;  // null when validation_fraction is 0
   int64_t documents = 0;
@@ -48,8 +48,5 @@ struct TextData {
 // Reads the corpus, cuts off the validation part (the last documents that make up the fraction; a single document is
 // cut at a line end), and makes windows. Errors as data/corpus.h and TextWindows.
 TextData LoadTextData(const DataConfig& config);
-
-// UserError with the names when there is no such tokenizer.
-std::shared_ptr<const Tokenizer> MakeTokenizer(const std::string& name);
 
 }  // namespace penstock::data

@@ -38,7 +38,7 @@ int RunGenerate(const GenerateOptions& options, std::ostream& out) {
   checkpoint::NamedTensors parameters;
   for (const checkpoint::TensorSpec& tensor : runtime::ModelTensors(job))
     parameters[tensor.name] = from.ReadModel(tensor);
-  const auto tokenizer = data::MakeTokenizer(settings.values.data.tokenizer);
+  const auto tokenizer = tokenizer::LoadTokenizer(settings.values.data.tokenizer);
   const SampleOptions sample{.tokens = options.tokens,
                              .temperature = options.temperature,
                              .top_k = options.top_k,

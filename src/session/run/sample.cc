@@ -42,7 +42,7 @@ int32_t Draw(const at::Tensor& logits, const SampleOptions& options, int64_t pos
 }  // namespace
 
 std::string Sample(const model::ModelSpec& spec, model::Precision precision, const checkpoint::NamedTensors& parameters,
-                   const data::Tokenizer& tokenizer, std::string_view prompt, const SampleOptions& options,
+                   const tokenizer::Tokenizer& tokenizer, std::string_view prompt, const SampleOptions& options,
                    const std::function<void(std::string_view)>& emit) {
   std::vector<int32_t> ids = tokenizer.Encode(prompt);
   if (ids.empty()) throw UserError("the prompt is empty; give at least one character");

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "checkpoint/tensor_source.h"
-#include "data/tokenizer.h"
 #include "model/precision.h"
 #include "model/spec.h"
+#include "tokenizer/tokenizer.h"
 
 namespace penstock::session {
 
@@ -28,7 +28,7 @@ struct SampleOptions {
 // The continuation (without the prompt). `emit` (may be empty) sees the text as it grows. UserError for an empty
 // prompt. The random numbers are keyed by (seed, "sample") and the position.
 std::string Sample(const model::ModelSpec& spec, model::Precision precision, const checkpoint::NamedTensors& parameters,
-                   const data::Tokenizer& tokenizer, std::string_view prompt, const SampleOptions& options,
+                   const tokenizer::Tokenizer& tokenizer, std::string_view prompt, const SampleOptions& options,
                    const std::function<void(std::string_view)>& emit = {});
 
 }  // namespace penstock::session

@@ -1,8 +1,7 @@
-#include "data/tokenizer.h"
-
 #include "base/error.h"
+#include "tokenizer/tokenizer.h"
 
-namespace penstock::data {
+namespace penstock::tokenizer {
 
 std::vector<int32_t> ByteTokenizer::Encode(std::string_view text) const {
   std::vector<int32_t> ids(text.size());
@@ -19,4 +18,4 @@ std::string ByteTokenizer::Decode(std::span<const int32_t> ids) const {
   return text;
 }
 
-}  // namespace penstock::data
+}  // namespace penstock::tokenizer

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# The Python packages that tests compare with (tokenizers, transformers, sentencepiece, safetensors, tensorboard), pinned,
+# in a virtual environment of their own under the cache. Nothing of Penstock needs them: without them the tests that
+# compare are skipped, and counted as skipped. They reach the torch of scripts/setup.sh through a .pth file, so that pip
+# never installs another one.
+#
+#   PENSTOCK_CACHE=folder             where it is kept (default ~/.cache/penstock)
+#   PENSTOCK_REFERENCE_PYTHON=python  an interpreter of yours that has the packages; nothing is installed then
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+readonly cache=${PENSTOCK_CACHE:-$HOME/.cache/penstock}
+readonly packages=(tokenizers==0.23.3 transformers==5.24.0 sentencepiece==0.2.3 safetensors==0.8.0 numpy==2.4.6
+                   tensorboard==2.21.0 scikit-learn==1.9.0 pillow==13.0.0)
+readonly venv=$cache/venv-reference
+say() { echo "reference: $*"; }
+
+if [ -n "${PENSTOCK_REFERENCE_PYTHON:-}" ]; then
+  say "using $PENSTOCK_REFERENCE_PYTHON"
+  exit 0
+fi
+readonly wanted="${packages[*]}"
+if [ "$(cat "$venv/penstock-packages" 2>/dev/null)" = "$wanted" ]; then
+  say "$venv has everything"
+  exit 0
+fi
+say "installing ${packages[*]} into $venv (400 MB)"
+rm -rf "$venv.partial"
+mkdir -p "$cache"
+python3 -m venv "$venv.partial"
+"$venv.partial/bin/pip" install --quiet --disable-pip-version-check --no-input "${packages[@]}"
+libtorch=$(bash scripts/find_libtorch.sh 2>/dev/null || true)
+if [ -n "$libtorch" ] && [ -e "$libtorch/__init__.py" ]; then
+  dirname "$libtorch" > "$(echo "$venv.partial"/lib/python3*/site-packages)/penstock_torch.pth"
+fi
+echo "$wanted" > "$venv.partial/penstock-packages"
+rm -rf "$venv"
+mv "$venv.partial" "$venv"
+say "done"
