@@ -1,65 +1,104 @@
 #include "checkpoint/checkpoint.h"
 
+#include <ATen/ops/empty.h>
+
 #include <algorithm>
-#include <string_view>
+#include <span>
 #include <utility>
 
 #include "base/error.h"
+#include "base/hash.h"
+#include "base/nearest.h"
 #include "checkpoint/directory.h"
 #include "checkpoint/tensor_hash.h"
 
 namespace penstock::checkpoint {
 namespace {
 
-void CheckSameNames(const SafetensorsReader& reader, const std::map<std::string, std::string>& hashes) {
-  for (const auto& [name, unused] : hashes)
-    if (!reader.Has(name)) throw UserError("{}: the tensor '{}' of the manifest is missing", reader.path(), name);
-  for (const SafetensorsEntry& entry : reader.header().entries)
-    if (hashes.count(entry.spec.name) == 0)
-      throw UserError("{}: the tensor '{}' is not in the manifest", reader.path(), entry.spec.name);
-}
-
-[[noreturn]] void FailHash(const SafetensorsReader& reader, const std::string& name) {
-  throw UserError("{}: tensor '{}': its bytes do not match the hash in the manifest (damaged?)", reader.path(), name);
-}
-
-at::Tensor ReadVerified(const SafetensorsReader& reader, const std::map<std::string, std::string>& hashes,
-                        const TensorSpec& expected) {
-  const TensorSpec& stored = reader.Find(expected.name).spec;
-  if (stored.shape != expected.shape)
-    throw UserError("{}: tensor '{}' has the shape [{}], this run needs [{}]", reader.path(), expected.name,
-                    fmt::join(stored.shape, ", "), fmt::join(expected.shape, ", "));
-  if (stored.dtype != expected.dtype)
-    throw UserError("{}: tensor '{}' is {}, this run needs {}", reader.path(), expected.name,
-                    SafetensorsDtype(stored.dtype), SafetensorsDtype(expected.dtype));
-  at::Tensor tensor = reader.Read(expected.name);
-  if (HashTensor(expected.name, tensor) != hashes.at(expected.name)) FailHash(reader, expected.name);
-  return tensor;
-}
-
-void VerifyFile(const SafetensorsReader& reader, const std::map<std::string, std::string>& hashes,
-                std::vector<char>& buffer) {
-  for (const SafetensorsEntry& entry : reader.header().entries) {
-    TensorHasher hasher(entry.spec);
-    const uint64_t bytes = entry.end - entry.begin;
-    for (uint64_t at = 0; at < bytes; at += buffer.size()) {
-      const std::span<char> piece(buffer.data(), std::min<uint64_t>(buffer.size(), bytes - at));
-      reader.ReadBytes(entry, at, piece);
-      hasher.Add({piece.data(), piece.size()});
-    }
-    if (hasher.Finish() != hashes.at(entry.spec.name)) FailHash(reader, entry.spec.name);
-  }
+std::vector<std::string> NamesOf(const std::map<std::string, StoredTensor>& tensors) {
+  std::vector<std::string> names;
+  for (const auto& [name, unused] : tensors) names.push_back(name);
+  return names;
 }
 
 }  // namespace
 
 Checkpoint::Checkpoint(const std::string& path, FileSystem& files)
-    : path_(path),
-      manifest_(ParseManifest(ReadFile(path + "/" + kManifestFile, files), path + "/" + kManifestFile)),
-      model_(path + "/" + kModelFile, files),
-      optimizer_(path + "/" + kOptimizerFile, files) {
-  CheckSameNames(model_, manifest_.model_hashes);
-  CheckSameNames(optimizer_, manifest_.optimizer_hashes);
+    : path_(path), manifest_(ParseManifest(ReadFile(path + "/" + kManifestFile, files), path + "/" + kManifestFile)) {
+  for (size_t file = 0; file < manifest_.files.size(); ++file) OpenFile(file, files);
+  if (manifest_.version > 1) return;
+  for (auto* tensors : {&manifest_.model, &manifest_.optimizer})
+    for (auto& [name, tensor] : *tensors) {
+      StoredPiece& piece = tensor.pieces[0];
+      tensor.spec = readers_[piece.file].Find(name).spec;
+      piece.end = tensor.spec.numel();
+    }
+}
+
+std::string Checkpoint::Holds(size_t file) const {
+  std::vector<std::string> names;
+  for (const auto* tensors : {&manifest_.model, &manifest_.optimizer})
+    for (const auto& [name, tensor] : *tensors)
+      for (const StoredPiece& piece : tensor.pieces)
+        if (static_cast<size_t>(piece.file) == file) names.push_back(fmt::format("'{}'", name));
+  constexpr size_t kShown = 3;
+  if (names.empty()) return "; it holds no tensor";
+  const size_t shown = std::min(names.size(), kShown);
+  std::string text = fmt::format("; it holds {}", fmt::join(names.begin(), names.begin() + shown, ", "));
+  if (names.size() > shown) text += fmt::format(" and {} more", names.size() - shown);
+  return text;
+}
+
+// Whatever is wrong with a file is said with the tensors that are lost with it.
+void Checkpoint::OpenFile(size_t file, FileSystem& files) {
+  const StoredFile& stored = manifest_.files[file];
+  const std::string path = path_ + "/" + stored.name;
+  if (!files.Exists(path)) throw UserError("{}: the file is missing{}", path, Holds(file));
+  try {
+    const std::unique_ptr<ReadableFile> opened = files.Open(path);
+    const int64_t bytes = opened->size();
+    // The size is compared first: a header may still be whole where the data is cut.
+    if (!stored.header_hash.empty() && bytes != stored.bytes)
+      throw UserError("{}: it has {} bytes and was written with {} (truncated?)", path, bytes, stored.bytes);
+    readers_.emplace_back(path, files);
+    const SafetensorsReader& reader = readers_.back();
+    if (!stored.header_hash.empty()) {
+      std::string header(reader.header().data_start, '\0');
+      opened->ReadAt(0, header);
+      if (Hash(header).Hex() != stored.header_hash)
+        throw UserError("{}: its header is not the one that was written (damaged or edited?)", path);
+    }
+    size_t pieces = 0;
+    for (const auto* tensors : {&manifest_.model, &manifest_.optimizer})
+      for (const auto& [name, tensor] : *tensors)
+        for (const StoredPiece& piece : tensor.pieces) {
+          if (static_cast<size_t>(piece.file) != file) continue;
+          ++pieces;
+          const TensorSpec spec = manifest_.version == 1 ? TensorSpec{.name = name}
+                                                         : PieceSpec(tensor.spec, piece.begin, piece.end);
+          if (!reader.Has(spec.name))
+            throw UserError("{}: the tensor '{}' of the manifest is missing", path, spec.name);
+          if (manifest_.version > 1 && reader.Find(spec.name).spec != spec)
+            throw UserError("{}: tensor '{}' has another type or shape than the manifest says", path, spec.name);
+        }
+    if (pieces != reader.header().entries.size())
+      for (const SafetensorsEntry& entry : reader.header().entries)
+        if (!Describes(entry.spec.name, static_cast<int>(file)))
+          throw UserError("{}: the tensor '{}' is not in the manifest", path, entry.spec.name);
+  } catch (const UserError& error) {
+    throw UserError("{}{}", error.what(), Holds(file));
+  }
+}
+
+// Is a tensor of this name in the shard file a piece of the manifest?
+bool Checkpoint::Describes(const std::string& entry, int file) const {
+  for (const auto* tensors : {&manifest_.model, &manifest_.optimizer})
+    for (const auto& [name, tensor] : *tensors)
+      for (const StoredPiece& piece : tensor.pieces)
+        if (piece.file == file &&
+            entry == (manifest_.version == 1 ? name : PieceName(tensor.spec, piece.begin, piece.end)))
+          return true;
+  return false;
 }
 
 void Checkpoint::RequireModel(const std::string& fingerprint) const {
@@ -69,18 +108,96 @@ void Checkpoint::RequireModel(const std::string& fingerprint) const {
         state().model_fingerprint, fingerprint, kManifestFile);
 }
 
-at::Tensor Checkpoint::ReadModel(const TensorSpec& expected) const {
-  return ReadVerified(model_, manifest_.model_hashes, expected);
+const StoredTensor& Checkpoint::Find(Piece::Of of, const TensorSpec& expected) const {
+  const auto& tensors = of == Piece::Of::model ? manifest_.model : manifest_.optimizer;
+  const auto at = tensors.find(expected.name);
+  if (at == tensors.end())
+    throw UserError("{}: there is no tensor '{}'{}", path_, expected.name,
+                    DidYouMean(expected.name, NamesOf(tensors)));
+  const TensorSpec& stored = at->second.spec;
+  if (stored.shape != expected.shape)
+    throw UserError("{}: tensor '{}' has the shape [{}], this run needs [{}]", path_, expected.name,
+                    fmt::join(stored.shape, ", "), fmt::join(expected.shape, ", "));
+  if (stored.dtype != expected.dtype)
+    throw UserError("{}: tensor '{}' is {}, this run needs {}", path_, expected.name, SafetensorsDtype(stored.dtype),
+                    SafetensorsDtype(expected.dtype));
+  return at->second;
 }
 
-at::Tensor Checkpoint::ReadOptimizer(const TensorSpec& expected) const {
-  return ReadVerified(optimizer_, manifest_.optimizer_hashes, expected);
+at::Tensor Checkpoint::Read(const StoredTensor& tensor) const {
+  at::Tensor out = at::empty(tensor.spec.shape, at::TensorOptions().dtype(tensor.spec.dtype));
+  const auto size = static_cast<int64_t>(c10::elementSize(tensor.spec.dtype));
+  char* const data = static_cast<char*>(out.mutable_data_ptr());
+  for (const StoredPiece& piece : tensor.pieces) {
+    const SafetensorsReader& reader = readers_[piece.file];
+    const SafetensorsEntry& entry = reader.Find(PieceName(tensor.spec, piece.begin, piece.end));
+    const std::span<char> bytes(data + piece.begin * size, static_cast<size_t>((piece.end - piece.begin) * size));
+    reader.ReadBytes(entry, 0, bytes);
+    TensorHasher hasher(entry.spec);
+    hasher.Add({bytes.data(), bytes.size()});
+    if (hasher.Finish() != piece.hash) FailHash(piece, entry.spec.name);
+  }
+  return out;
+}
+
+at::Tensor Checkpoint::ReadElements(const StoredTensor& tensor, int64_t first, int64_t count) const {
+  PENSTOCK_CHECK(first >= 0 && count >= 0 && first <= tensor.spec.numel() - count, "elements [{}, {}) of {} in '{}'",
+                 first, first + count, tensor.spec.numel(), tensor.spec.name);
+  at::Tensor out = at::empty({count}, at::TensorOptions().dtype(tensor.spec.dtype));
+  const auto size = static_cast<int64_t>(c10::elementSize(tensor.spec.dtype));
+  char* const data = static_cast<char*>(out.mutable_data_ptr());
+  for (const StoredPiece& piece : tensor.pieces) {
+    const int64_t begin = std::max(piece.begin, first), end = std::min(piece.end, first + count);
+    if (begin >= end) continue;
+    const SafetensorsReader& reader = readers_[piece.file];
+    reader.ReadBytes(reader.Find(PieceName(tensor.spec, piece.begin, piece.end)),
+                     static_cast<uint64_t>((begin - piece.begin) * size),
+                     {data + (begin - first) * size, static_cast<size_t>((end - begin) * size)});
+  }
+  return out;
+}
+
+at::Tensor Checkpoint::ReadModelElements(const TensorSpec& expected, int64_t first, int64_t count) const {
+  return ReadElements(Find(Piece::Of::model, expected), first, count);
+}
+
+at::Tensor Checkpoint::ReadOptimizerElements(const TensorSpec& expected, int64_t first, int64_t count) const {
+  return ReadElements(Find(Piece::Of::optimizer, expected), first, count);
+}
+
+void Checkpoint::Stream(const StoredTensor& tensor, std::vector<char>& buffer,
+                        const std::function<void(std::string_view)>& take) const {
+  for (const StoredPiece& piece : tensor.pieces) {
+    const SafetensorsReader& reader = readers_[piece.file];
+    const SafetensorsEntry& entry = reader.Find(PieceName(tensor.spec, piece.begin, piece.end));
+    TensorHasher hasher(entry.spec);
+    const uint64_t bytes = entry.end - entry.begin;
+    for (uint64_t at = 0; at < bytes; at += buffer.size()) {
+      const std::span<char> part(buffer.data(), std::min<uint64_t>(buffer.size(), bytes - at));
+      reader.ReadBytes(entry, at, part);
+      hasher.Add({part.data(), part.size()});
+      if (take) take({part.data(), part.size()});
+    }
+    if (hasher.Finish() != piece.hash) FailHash(piece, entry.spec.name);
+  }
+}
+
+void Checkpoint::FailHash(const StoredPiece& piece, const std::string& name) const {
+  throw UserError("{}: tensor '{}': its bytes do not match the hash in the manifest (damaged?)", FilePath(piece.file),
+                  name);
 }
 
 void Checkpoint::Verify() const {
   std::vector<char> buffer(kCopyBuffer);
-  VerifyFile(model_, manifest_.model_hashes, buffer);
-  VerifyFile(optimizer_, manifest_.optimizer_hashes, buffer);
+  for (const auto* tensors : {&manifest_.model, &manifest_.optimizer})
+    for (const auto& [name, tensor] : *tensors) Stream(tensor, buffer, nullptr);
+}
+
+std::string Checkpoint::WholeHash(const StoredTensor& tensor) const {
+  std::vector<char> buffer(kCopyBuffer);
+  TensorHasher whole(tensor.spec);
+  Stream(tensor, buffer, [&whole](std::string_view bytes) { whole.Add(bytes); });
+  return whole.Finish();
 }
 
 FoundCheckpoint FindNewestCheckpoint(const std::string& directory, FileSystem& files) {

@@ -9,6 +9,10 @@ namespace penstock::checkpoint {
 
 std::string StepName(int64_t step) { return fmt::format("step-{:08}", step); }
 
+std::string ShardName(int shard, int shards) {
+  return fmt::format("shard-{:05}-of-{:05}.safetensors", shard + 1, shards);
+}
+
 EntryKind KindOf(const std::string& name) {
   const auto begins = [](std::string_view text, std::string_view start) {
     return text.substr(0, start.size()) == start;

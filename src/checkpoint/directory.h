@@ -13,9 +13,13 @@
 namespace penstock::checkpoint {
 
 inline constexpr const char* kLatest = "latest";
-inline constexpr const char* kModelFile = "model.safetensors";
-inline constexpr const char* kOptimizerFile = "optimizer.safetensors";
 inline constexpr const char* kManifestFile = "state.json";
+inline constexpr const char* kNextStepFile = "next_step.json";  // checkpoint/next_step.h
+inline constexpr const char* kVersion1ModelFile = "model.safetensors";
+inline constexpr const char* kVersion1OptimizerFile = "optimizer.safetensors";
+
+// "shard-00001-of-00004.safetensors" for shard 0 of 4.
+std::string ShardName(int shard, int shards);
 
 // "step-00000012".
 std::string StepName(int64_t step);

@@ -217,6 +217,12 @@ std::string SafetensorsDtype(at::ScalarType dtype) {
                   c10::toString(dtype));
 }
 
+at::ScalarType ParseSafetensorsDtype(std::string_view text) {
+  for (const auto& [name, known] : kDtypes)
+    if (text == name) return known;
+  throw UserError("there is no tensor type '{}'", text);
+}
+
 uint64_t CheckSafetensorsPrefix(std::string_view prefix, uint64_t file_bytes, const std::string& file) {
   if (prefix.size() < 8)
     throw UserError("{}: not a safetensors file: it has {} bytes, the header's length alone takes 8", file, file_bytes);

@@ -41,6 +41,8 @@ struct SafetensorsHeader {
 
 // "F32" and so on for F64 F32 BF16 F16 I64 I32 U8; UserError for another type.
 std::string SafetensorsDtype(at::ScalarType dtype);
+// The other way round; UserError for a text that is none of these.
+at::ScalarType ParseSafetensorsDtype(std::string_view text);
 
 // Length of the header from the first bytes of a file of `file_bytes` bytes (`prefix`: the first 8, or all when the
 // file is shorter).

@@ -59,6 +59,7 @@ struct StepBinding {
   int64_t applied_updates = 0;  // before this step
   std::vector<MicroBatchSize> micro_batches;
   int64_t valid_tokens = 0;  // of the whole step: the N of the loss
+  bool dry = false;          // the verdict is made, no update is applied
   // The micro-batch itself; called by the ranks that need it, from several threads at once.
   std::function<nn::MicroBatchInputs(int micro_batch)> materialize;
 };

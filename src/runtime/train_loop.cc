@@ -1,11 +1,14 @@
 #include "runtime/train_loop.h"
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 
 #include <algorithm>
-#include <mutex>
+#include <map>
+#include <utility>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/this_rank.h"
 
 namespace penstock::runtime {
@@ -75,8 +78,24 @@ Decision Agree(comm::Communicator& communicator, int64_t step, Decision decision
   return static_cast<Decision>(value.item<int64_t>());
 }
 
-void Drain(const TensorSource& source) {
-  for (size_t i = 0; i < source.specs.size(); ++i) source.fetch(static_cast<int>(i));
+std::optional<double> NormOf(const StepResult& result) {
+  return result.checked ? std::optional<double>(result.verdict.norm) : std::nullopt;
+}
+
+bool HasCheck(const schedule::Schedule& schedule) {
+  for (const auto& list : schedule.ranks)
+    for (const schedule::Action& action : list)
+      if (action.key.kind == schedule::Kind::check) return true;
+  return false;
+}
+
+// One more step, which is not applied: what whoever goes on from the last checkpoint must see first.
+void CheckLastSave(const TrainLoop& loop, Executor& executor, CheckpointSaver& saver, int64_t applied, int rank) {
+  StepBinding binding = loop.bind(loop.end_step, applied);
+  binding.dry = true;
+  const StepResult result = executor.RunStep(*loop.schedule, binding, nullptr);
+  if (rank == 0 && result.checked && result.verdict.finite)
+    saver.AfterStep(loop.end_step, result.verdict.loss, NormOf(result));
 }
 
 void LoadState(const Job& job, const checkpoint::Checkpoint& from, RankState& state) {
@@ -89,6 +108,44 @@ void LoadState(const Job& job, const checkpoint::Checkpoint& from, RankState& st
     state.parameter(index).copy_(from.ReadModel(model[p]));
     for (int i = 0; i < per; ++i)
       state.optimizer_state(index).tensor(i).copy_(from.ReadOptimizer(optimizer[p * per + i]).view({-1}));
+  }
+}
+
+// All holders of a unit must have loaded the same bits (case D1: a run went on with replicas that differed, and nothing
+// showed it).
+void RequireEqualReplicas(const Job& job, const schedule::Schedule& schedule, comm::Communicator& communicator,
+                          RankState& state) {
+  communicator.SetCurrent("comparing what the replicas loaded");
+  std::vector<int64_t> own;  // unit, both halves of its hash
+  for (size_t u = 0; u < job.units.size(); ++u) {
+    const schedule::ParameterUnit& unit = schedule.holders.units[u];
+    if (unit.uses.empty() || !schedule.HasRank(unit.group, communicator.rank())) continue;
+    if (schedule.groups[unit.group].size() == 1) continue;
+    Hasher hasher;
+    const auto add = [&hasher](const at::Tensor& t) { hasher.Update(t.const_data_ptr(), t.nbytes()); };
+    for (const int p : job.units[u].parameters) {
+      add(state.parameter(p));
+      for (int i = 0; i < optim::StatesPerParameter(job.optimizer); ++i) add(state.optimizer_state(p).tensor(i));
+    }
+    const Hash128 hash = hasher.Digest();
+    own.insert(own.end(),
+               {static_cast<int64_t>(u), static_cast<int64_t>(hash.high), static_cast<int64_t>(hash.low)});
+  }
+  at::Tensor data = at::empty({static_cast<int64_t>(own.size())}, at::kLong);
+  std::copy(own.begin(), own.end(), data.data_ptr<int64_t>());
+  const auto all = communicator.AllGatherV(communicator.world(), {kBetweenSteps, uint64_t{3} << 32}, data)->TakeTensors();
+  std::map<int64_t, std::pair<int, std::pair<int64_t, int64_t>>> first;  // by unit: rank and hash
+  for (size_t r = 0; r < all.size(); ++r) {
+    const int64_t* const v = all[r].const_data_ptr<int64_t>();
+    for (int64_t i = 0; i + 3 <= all[r].numel(); i += 3) {
+      const std::pair<int64_t, int64_t> hash{v[i + 1], v[i + 2]};
+      const auto [at, added] = first.emplace(v[i], std::pair(static_cast<int>(r), hash));
+      if (!added && at->second.second != hash)
+        throw WorldError(fmt::format(
+            "after loading, ranks {} and {} hold different values of '{}' and the parameters with it: the memory or the "
+            "disk of one of them is faulty",
+            at->second.first, r, job.spec.parameters[job.units[v[i]].parameters[0]].name));
+    }
   }
 }
 
@@ -137,9 +194,20 @@ TrainOutcome RunTrainLoop(const TrainLoop& loop, bool keep_state) {
       const comm::HostWork work(communicator);
       LoadState(job, *loop.resume, state);
     }
+    if (loop.resume != nullptr) RequireEqualReplicas(job, schedule, communicator, state);
     Executor executor(job, communicator, state);
+    std::optional<CheckpointSaver> saver;
+    if (loop.saving) saver.emplace(job, schedule, communicator, state, *loop.saving);
+    const auto tell_published = [&] {
+      if (!saver || rank != 0) return;
+      for (const std::string& path : saver->TakePublished()) {
+        const comm::HostWork work(communicator);
+        if (loop.published) loop.published(path);
+      }
+    };
     int64_t applied = loop.applied_updates;
     int64_t saved = -1;  // the last step after which the state was saved
+    bool stopped = false;
     Clock::time_point step_start = Clock::now();
     for (int64_t step = loop.first_step; step < loop.end_step; ++step) {
       const StepBinding binding = loop.bind(step, applied);
@@ -175,23 +243,27 @@ TrainOutcome RunTrainLoop(const TrainLoop& loop, bool keep_state) {
       }
       const bool wrong = decision == Decision::step_went_wrong, stop = decision != Decision::go_on;
       if (wrong) report.step = step - 1;  // the state is that of the step before
+      if (saver && rank == 0 && applied_now)
+        saver->AfterStep(step, report.result.verdict.loss, NormOf(report.result));
       const bool due = wrong ? loop.save_at_stop && step > loop.first_step && saved != step - 1
                              : (loop.save_after && loop.save_after(step)) || (stop && loop.save_at_stop);
-      if (due) {
-        communicator.SetCurrent("saving a checkpoint");
-        const TensorSource model = ModelSource(job, schedule, communicator, state);
-        const TensorSource optimizer = OptimizerSource(job, schedule, communicator, state);
-        if (rank == 0) {
-          const comm::HostWork work(communicator);
-          loop.save(report, model, optimizer);
-        } else {
-          Drain(model);
-          Drain(optimizer);
-        }
+      if (saver && due) {
+        saver->Save(rank == 0 ? loop.state_after(report) : checkpoint::TrainState(),
+                    /*wait=*/stop || step + 1 == loop.end_step);
         saved = step;
         step_start = Clock::now();
       }
+      if (saver) saver->Poll();
+      tell_published();
+      stopped = stop;
       if (stop) break;
+    }
+    if (saver) {
+      saver->Finish();
+      tell_published();
+      // Every rank knows whether there is a save to check: it is the state after the last step.
+      if (loop.check_last_save && !stopped && saved + 1 == loop.end_step && HasCheck(schedule))
+        CheckLastSave(loop, executor, *saver, applied, rank);
     }
     if (keep_state) {
       const TensorSource model = ModelSource(job, schedule, communicator, state);

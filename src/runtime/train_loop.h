@@ -6,11 +6,13 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/tensor_source.h"
+#include "runtime/checkpoint_saver.h"
 #include "comm/thread_ranks.h"
 #include "comm/traffic.h"
 #include "memory/accounting.h"
@@ -48,16 +50,21 @@ struct TrainLoop {
   // On rank 0's thread after every step. Non-finite steps come here too (result.applied is false); whether to go on is
   // the caller's decision, and all ranks follow it.
   std::function<AfterStep(const StepReport&)> after_step;
-  // After steps for which this is true (asked on every rank, must not depend on the rank), `save` is called on rank 0
-  // with sources whose fetch gathers tensors from the ranks that hold them, one at a time. A step that ends the run by
-  // going wrong did not happen: it is never saved. With `save_at_stop` the state before it is, unless it was saved.
+  // Where and how the state is saved (runtime/checkpoint_saver.h), after steps for which `save_after` is true (asked on
+  // every rank, must not depend on the rank). A step that ends the run by going wrong did not happen: it is never saved.
+  // With `save_at_stop` the state before it is, unless it was saved. The last save of a run is waited for.
+  std::optional<SaverOptions> saving;
   std::function<bool(int64_t step)> save_after;
   bool save_at_stop = false;
   // Asked on rank 0 after every step; true ends the run there, with `save_at_stop` after saving. Empty: nobody asks.
   std::function<bool()> interrupted;
-  std::function<void(const StepReport&, const checkpoint::TensorSource& model,
-                     const checkpoint::TensorSource& optimizer)>
-      save;
+  // Rank 0: everything of the checkpoint but tensors.
+  std::function<checkpoint::TrainState(const StepReport&)> state_after;
+  // Rank 0, between steps: a checkpoint is complete and published.
+  std::function<void(const std::string& path)> published;
+  // After the last step one more is computed and not applied, for the check of the last checkpoint
+  // (checkpoint/next_step.h). Where the schedule has no check, or somebody interrupted, it is left out.
+  bool check_last_save = false;
 };
 
 struct TrainOutcome {

@@ -173,6 +173,20 @@ void CheckpointSettings::Declare(config::Section& s) {
   s.Int("every", &every, {.min = 0, .help = "steps between checkpoints; 0: none on the way", .unit = "steps"});
   s.Bool("at_end", &at_end, {.help = "save after the last step"});
   s.Int("keep", &keep, {.min = 0, .help = "how many of the newest are kept; 0: all"});
+  s.Int("keep_every", &keep_every,
+        {.min = 0,
+         .help = "beside the newest, those of every so many steps are kept; 0: none",
+         .unit = "steps",
+         .only_if = [this] { return keep > 0; },
+         .only_if_text = "checkpoint.keep > 0"});
+  s.Bytes("snapshot", &snapshot,
+          {.min = 0,
+           .help = "how much of its state a rank may copy, to have it written while training goes on; the rest is "
+                   "written before the next step; 0: all of it",
+           .unit = "bytes"});
+  s.Bool("self_check", &self_check,
+         {.help = "the first step after loading must give the loss and norm that the run which saved had; costs a step "
+                  "at the end of a run"});
   s.String("resume", &resume,
            {.help = "auto: go on from the newest valid checkpoint of run.dir, if there is one; never; or a checkpoint "
                     "to start from"});

@@ -67,6 +67,9 @@ struct CheckpointSettings {
   int64_t every = 0;
   bool at_end = true;
   int64_t keep = 3;
+  int64_t keep_every = 0;
+  int64_t snapshot = int64_t{1} << 30;
+  bool self_check = true;
   std::string resume = "auto";
   void Declare(config::Section& s);
 };

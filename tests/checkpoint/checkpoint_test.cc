@@ -84,17 +84,20 @@ TEST(Checkpoint, WrongModelShapeTypeAndNameAreNamed) {
 TEST(Checkpoint, DamageIsNamed) {
   const TemporaryDirectory directory;
   const std::string path = Save(directory.path(), 3);
-  Damage(path + "/model.safetensors");
-  const std::string read = Message([&] { Checkpoint(path).ReadModel({"head.bias", at::kFloat, {7}}); });
-  EXPECT_TRUE(Contains(read, "head.bias") && Contains(read, "model.safetensors")) << read;
-  EXPECT_TRUE(Contains(Message([&] { Checkpoint(path).Verify(); }), "head.bias"));
+  const std::string shard = path + "/" + ShardName(0, 1);
+  Damage(shard);
+  const std::string read = Message([&] { Checkpoint(path).ReadOptimizer({"adamw.m/embed.weight", at::kFloat, {5, 3}}); });
+  EXPECT_TRUE(Contains(read, "adamw.m/embed.weight") && Contains(read, ShardName(0, 1))) << read;
+  EXPECT_TRUE(Contains(Message([&] { Checkpoint(path).Verify(); }), "adamw.m/embed.weight"));
   EXPECT_TRUE(Checkpoint(path).ReadModel({"embed.weight", at::kFloat, {5, 3}}).defined());
 
   Save(directory.path(), 3);
-  std::filesystem::resize_file(path + "/model.safetensors",
-                               std::filesystem::file_size(path + "/model.safetensors") - 9);
+  std::filesystem::resize_file(shard, std::filesystem::file_size(shard) - 9);
   const std::string truncated = Message([&] { Checkpoint(path).Verify(); });
   EXPECT_TRUE(Contains(truncated, "head.bias") && Contains(truncated, "truncated")) << truncated;
+  std::filesystem::remove(shard);
+  const std::string missing = Message([&] { Checkpoint(path).Verify(); });
+  EXPECT_TRUE(Contains(missing, "head.bias") && Contains(missing, "missing")) << missing;
 
   Save(directory.path(), 3);
   Damage(path + "/state.json");
@@ -109,12 +112,17 @@ TEST(Checkpoint, DamageIsNamed) {
 TEST(Checkpoint, TensorsAndManifestMustAgree) {
   const TemporaryDirectory directory;
   const std::string path = Save(directory.path(), 1);
-  WriteSafetensors(path + "/model.safetensors", FromMemory({{"embed.weight", at::full({5, 3}, 1.0f)}}));
+  const std::string shard = path + "/" + ShardName(0, 1);
+  WriteSafetensors(shard, FromMemory({{"embed.weight", at::full({5, 3}, 1.0f)}}));
   EXPECT_TRUE(Contains(Message([&] { Checkpoint{path}; }), "head.bias"));
-  WriteSafetensors(path + "/model.safetensors", FromMemory({{"embed.weight", at::full({5, 3}, 1.0f)},
-                                                            {"head.bias", at::full({7}, 1.0f)},
-                                                            {"x", at::full({1}, 1.0f)}}));
-  EXPECT_TRUE(Contains(Message([&] { Checkpoint{path}; }), "'x' is not in the manifest"));
+  // Another file of the same size, sound in itself.
+  Save(directory.path(), 1);
+  std::string bytes = ReadFile(shard);
+  bytes.replace(bytes.find("head.bias"), 9, "head.bies");
+  std::ofstream(shard, std::ios::binary) << bytes;
+  const std::string message = Message([&] { Checkpoint{path}; });
+  EXPECT_TRUE(Contains(message, "its header is not the one that was written") && Contains(message, "'head.bias'"))
+      << message;
 }
 
 TEST(FindNewest, SkipsWhatIsNotValidAndSaysSo) {
@@ -123,7 +131,7 @@ TEST(FindNewest, SkipsWhatIsNotValidAndSaysSo) {
   EXPECT_FALSE(FindNewestCheckpoint(directory.path()).path);
   for (int step = 1; step <= 4; ++step) Save(directory.path(), step);
   EXPECT_EQ(FindNewestCheckpoint(directory.path()).path, directory / "step-00000004");
-  Damage(directory / "step-00000004/optimizer.safetensors");
+  Damage(directory / ("step-00000004/" + ShardName(0, 1)));
   std::filesystem::remove(directory / "step-00000003/state.json");
   std::filesystem::create_directory(directory / "step-00000005.tmp-1-0");
   std::filesystem::create_directory(directory / "step-notes");

@@ -10,6 +10,7 @@
 #include <sstream>
 #include <thread>
 
+#include "checkpoint/temporary_directory.h"
 #include "base/error.h"
 #include "issues/tiny.h"
 #include "model/partition.h"
@@ -154,12 +155,15 @@ TEST(IssueF2, NonFiniteStopsAllRanksBeforeTheUpdate) {
     loop.save_at_stop = true;
     checkpoint::NamedTensors saved;
     std::vector<std::pair<int64_t, int64_t>> saves;
-    loop.save = [&](const runtime::StepReport& report, const checkpoint::TensorSource& model,
-                    const checkpoint::TensorSource& optimizer) {
-      saves.push_back({report.step, report.applied_updates});
-      for (size_t i = 0; i < model.specs.size(); ++i)
-        saved[model.specs[i].name] = model.fetch(static_cast<int>(i)).clone();
-      for (size_t i = 0; i < optimizer.specs.size(); ++i) optimizer.fetch(static_cast<int>(i));
+    const checkpoint::TemporaryDirectory directory;
+    loop.saving.emplace(runtime::SaverOptions{.directory = directory.path()});
+    loop.state_after = [](const runtime::StepReport& report) {
+      return checkpoint::TrainState{.step = report.step + 1, .applied_updates = report.applied_updates};
+    };
+    loop.published = [&](const std::string& path) {
+      const checkpoint::Checkpoint from(path);
+      saves.push_back({from.state().step - 1, from.state().applied_updates});
+      for (const auto& [name, tensor] : from.model()) saved[name] = from.ReadModel(tensor.spec);
     };
     std::string fault;
     int applied = 0;

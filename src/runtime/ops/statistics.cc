@@ -114,7 +114,7 @@ void FiniteClip(ExecutionContext& context, const Action& action) {
   context.buffers.Allocate(schedule::VerdictBuffer());
   const auto predicate = static_cast<size_t>(action.key.part);
   if (context.predicates.size() <= predicate) context.predicates.resize(predicate + 1);
-  context.predicates[predicate] = verdict.finite;
+  context.predicates[predicate] = verdict.finite && !context.binding.dry;
   context.result.checked = true;
   context.result.verdict = std::move(verdict);
 }

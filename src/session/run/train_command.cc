@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/next_step.h"
 #include "report/metrics.h"
 #include "report/progress.h"
 #include "report/run_files.h"
@@ -33,6 +34,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 double SecondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+// Largest relative difference between the first step and what it was in the run that saved, where layouts may sum in
+// another order. A state that is wrong is off by far more.
+double FirstStepTolerance(const std::string& precision) {
+  if (precision == "fp64") return 1e-9;
+  return precision == "fp32" ? 1e-3 : 3e-2;
+}
 
 report::StepMetrics ToMetrics(const runtime::StepReport& report, int ranks) {
   report::StepMetrics m;
@@ -118,7 +126,7 @@ class TrainRun {
     const std::string difference = FirstDifference(ComputationOf(settings_), former->second);
     if (!difference.empty())
       log_ << fmt::format("note: '{}' is of another computation: {}\n", directory_.checkpoint, difference);
-    if (runtime::OptimizerTensors(run_->job).empty() && !from_->optimizer().header().entries.empty())
+    if (runtime::OptimizerTensors(run_->job).empty() && !from_->optimizer().empty())
       log_ << fmt::format("note: the optimizer state of '{}' is not used: optimizer '{}' keeps none\n",
                           directory_.checkpoint, s().optimizer.name);
   }
@@ -128,17 +136,40 @@ class TrainRun {
     from_ = std::make_unique<checkpoint::Checkpoint>(directory_.checkpoint);
     from_->RequireModel(ModelFingerprint(run_->job.spec));
     CheckEnvironment(from_->state());
-    const auto require = [&](const checkpoint::SafetensorsReader& reader, const checkpoint::TensorSpec& spec) {
-      if (!reader.Has(spec.name))
+    const auto require = [&](const std::map<std::string, checkpoint::StoredTensor>& tensors,
+                             const checkpoint::TensorSpec& spec) {
+      const auto at = tensors.find(spec.name);
+      if (at == tensors.end())
         throw UserError("checkpoint '{}' has no tensor '{}': it was written with another optimizer; use that one",
                         directory_.checkpoint, spec.name);
-      if (reader.Find(spec.name).spec.dtype != spec.dtype)
+      if (at->second.spec.dtype != spec.dtype)
         throw UserError(
             "checkpoint '{}': '{}' has another element type; use the numerics.precision it was written with",
             directory_.checkpoint, spec.name);
     };
     for (const checkpoint::TensorSpec& spec : runtime::ModelTensors(run_->job)) require(from_->model(), spec);
     for (const checkpoint::TensorSpec& spec : runtime::OptimizerTensors(run_->job)) require(from_->optimizer(), spec);
+    // Of this run; another one that starts from the checkpoint reads other samples.
+    if (s().checkpoint.self_check && directory_.start_checkpoint.empty())
+      expected_first_ = checkpoint::ReadNextStep(directory_.checkpoint);
+  }
+
+  // Case D1: whatever went wrong between the save and here shows in the first step, before anything is saved.
+  void CheckFirstStep(const runtime::StepReport& step) {
+    if (!expected_first_ || !step.result.applied || step.step != expected_first_->step) return;
+    const bool same_bits =
+        s().numerics.reproducible && expected_first_->environment == from_->state().environment;
+    const auto norm = step.result.checked ? std::optional<double>(step.result.verdict.norm) : std::nullopt;
+    const std::string wrong = checkpoint::HoldAgainst(*expected_first_, step.result.verdict.loss, norm,
+                                                      same_bits ? 0 : FirstStepTolerance(s().numerics.precision));
+    if (!wrong.empty())
+      throw WorldError(
+          fmt::format("the first step after loading '{}' has {}: the state is not the one that was saved, or this "
+                      "program computes something else. Nothing was saved since; checkpoint.self_check = false goes on "
+                      "all the same",
+                      directory_.checkpoint, wrong));
+    log_ << (same_bits ? "the first step has the bits it had where the checkpoint was written\n"
+                       : "the first step is what it was where the checkpoint was written, up to rounding\n");
   }
 
   void PrintHead() {
@@ -176,7 +207,10 @@ class TrainRun {
     report::MetricsWriter metrics(directory_.path + "/" + std::string(report::kMetricsFile), loop.first_step + 1);
     report::Progress progress(log_, !json_ && report::IsTerminal(1), loop.first_step + 1, loop.end_step);
     loop.after_step = [&](const runtime::StepReport& step) {
-      if (step.step == loop.first_step) first_step_seconds_ = SecondsSince(start_);
+      if (step.step == loop.first_step) {
+        first_step_seconds_ = SecondsSince(start_);
+        CheckFirstStep(step);
+      }
       const report::StepMetrics m = ToMetrics(step, ranks);
       metrics.Write(m);
       progress.Update(m);
@@ -191,15 +225,13 @@ class TrainRun {
     const Interrupt interrupt;
     loop.interrupted = [&interrupt] { return interrupt.signal() != 0; };
     loop.save_at_stop = s().checkpoint.every > 0 || s().checkpoint.at_end;
-    loop.save = [&](const runtime::StepReport& step, const checkpoint::TensorSource& model,
-                    const checkpoint::TensorSource& optimizer) {
-      try {
-        checkpoint_ = checkpoint::SaveCheckpoint(directory_.checkpoints(), StateAfter(step), model, optimizer,
-                                                 {.keep_last = static_cast<int>(s().checkpoint.keep)});
-      } catch (const UserError& error) {  // a folder that went while the run was on: the world's fault
-        throw WorldError(error.what());
-      }
-    };
+    loop.saving.emplace(runtime::SaverOptions{
+        .directory = directory_.checkpoints(),
+        .save = {.keep_last = static_cast<int>(s().checkpoint.keep), .keep_every = s().checkpoint.keep_every},
+        .snapshot_bytes = s().checkpoint.snapshot});
+    loop.state_after = [this](const runtime::StepReport& step) { return StateAfter(step); };
+    loop.published = [this](const std::string& path) { checkpoint_ = path; };
+    loop.check_last_save = s().checkpoint.self_check;
     try {
       outcome_ = runtime::RunTrainLoop(loop, /*keep_state=*/s().train.sample_tokens > 0);
     } catch (...) {
@@ -335,6 +367,7 @@ class TrainRun {
   std::unique_ptr<PreparedRun> run_;
   RunDirectory directory_;
   std::unique_ptr<checkpoint::Checkpoint> from_;  // what the run goes on from
+  std::optional<checkpoint::NextStep> expected_first_;
   runtime::TrainOutcome outcome_;
   Prediction prediction_;
   std::vector<double> recorded_seconds_;  // of the steps whose events are kept
