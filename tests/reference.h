@@ -54,6 +54,7 @@ inline std::string RunReference(const std::string& program, const std::string& a
 
 }  // namespace penstock
 
-#define PENSTOCK_NEEDS_REFERENCE()                                                                             \
-  if (::penstock::ReferencePython().empty()) GTEST_SKIP() << "the reference packages are not installed (make " \
-                                                             "reference)"
+#define PENSTOCK_NEEDS_REFERENCE()                                  \
+  if (::penstock::ReferencePython().empty())                        \
+  GTEST_SKIP() << "the reference packages are not installed (make " \
+                  "reference)"

@@ -10,9 +10,10 @@ class FaultyWritableFile : public WritableFile {
       : files_(files), real_(std::move(real)), path_(std::move(path)) {}
 
   void Append(std::string_view bytes) override {
-    if (files_.Fails()) {
+    bool first = false;
+    if (files_.Fails(&first)) {
       // Nothing is written after a crash; the failing operation itself may be half done.
-      if (files_.operations_ == files_.fault_.operation)
+      if (first)
         real_->Append(bytes.substr(0, static_cast<size_t>(static_cast<double>(bytes.size()) * files_.fault_.written)));
       files_.Throw(path_);
     }
@@ -33,9 +34,11 @@ class FaultyWritableFile : public WritableFile {
   std::string path_;
 };
 
-bool FaultyFileSystem::Fails() {
+bool FaultyFileSystem::Fails(bool* first) {
+  std::lock_guard lock(mutex_);
   ++operations_;
   if (fault_.operation == 0) return false;
+  if (first != nullptr) *first = operations_ == fault_.operation;
   return fault_.crash ? operations_ >= fault_.operation : operations_ == fault_.operation;
 }
 

@@ -2,13 +2,14 @@
 //
 // A FileSystem for tests: passes everything to another one and fails when told to. Operations that change something
 // (create, append, sync, close, rename, remove, remove all, sync folder, create folders) are counted from 1.
-// Threads: one at a time.
+// Threads: operations from any, one after the other; set_fault while none is under way.
 #pragma once
 
 #include <cerrno>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -45,12 +46,13 @@ class FaultyFileSystem : public FileSystem {
 
  private:
   friend class FaultyWritableFile;
-  // Counts one operation; true when it has to fail.
-  bool Fails();
+  // Counts one operation; true when it has to fail. `first`: whether it is the one that was chosen.
+  bool Fails(bool* first = nullptr);
   [[noreturn]] void Throw(const std::string& path) const;
 
   FileSystem& real_;
   Fault fault_;
+  std::mutex mutex_;
   int64_t operations_ = 0;
 };
 

@@ -74,8 +74,8 @@ void Checkpoint::OpenFile(size_t file, FileSystem& files) {
         for (const StoredPiece& piece : tensor.pieces) {
           if (static_cast<size_t>(piece.file) != file) continue;
           ++pieces;
-          const TensorSpec spec = manifest_.version == 1 ? TensorSpec{.name = name}
-                                                         : PieceSpec(tensor.spec, piece.begin, piece.end);
+          const TensorSpec spec =
+              manifest_.version == 1 ? TensorSpec{.name = name} : PieceSpec(tensor.spec, piece.begin, piece.end);
           if (!reader.Has(spec.name))
             throw UserError("{}: the tensor '{}' of the manifest is missing", path, spec.name);
           if (manifest_.version > 1 && reader.Find(spec.name).spec != spec)
@@ -112,8 +112,7 @@ const StoredTensor& Checkpoint::Find(Piece::Of of, const TensorSpec& expected) c
   const auto& tensors = of == Piece::Of::model ? manifest_.model : manifest_.optimizer;
   const auto at = tensors.find(expected.name);
   if (at == tensors.end())
-    throw UserError("{}: there is no tensor '{}'{}", path_, expected.name,
-                    DidYouMean(expected.name, NamesOf(tensors)));
+    throw UserError("{}: there is no tensor '{}'{}", path_, expected.name, DidYouMean(expected.name, NamesOf(tensors)));
   const TensorSpec& stored = at->second.spec;
   if (stored.shape != expected.shape)
     throw UserError("{}: tensor '{}' has the shape [{}], this run needs [{}]", path_, expected.name,

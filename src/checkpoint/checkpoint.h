@@ -4,11 +4,12 @@
 //   step-00000012/shard-00001-of-00004.safetensors ...   pieces of full logical tensors, by canonical name; optimizer
 //                                                        states are "adamw.m/<parameter>" ...
 //   step-00000012/state.json                             manifest (checkpoint/manifest.h): which piece is where, hashes
-//   step-00000012/next_step.json                         what the first step after it must give (checkpoint/next_step.h)
-//   latest                                               the name of the checkpoint saved last, one line
-// How many shards there are, and how tensors are cut, is the writers' affair (checkpoint/publish.h); any number of ranks
-// in any layout reads them. A save that fails or is killed leaves the previous checkpoint intact. The directory has one
-// saving run at a time, which removes what killed saves left behind.
+//   step-00000012/next_step.json                         what the first step after it must give
+//   (checkpoint/next_step.h) latest                                               the name of the checkpoint saved
+//   last, one line
+// How many shards there are, and how tensors are cut, is the writers' affair (checkpoint/publish.h); any number of
+// ranks in any layout reads them. A save that fails or is killed leaves the previous checkpoint intact. The directory
+// has one saving run at a time, which removes what killed saves left behind.
 //
 // Memory: SaveCheckpoint one tensor of the source at a time; Verify kCopyBuffer; reading the tensor that is asked for.
 // Errors: UserError for files that are not valid checkpoints (names file, tensor and rule), WorldError when the disk
@@ -34,7 +35,8 @@ namespace penstock::checkpoint {
 
 inline constexpr size_t kCopyBuffer = size_t{4} << 20;
 
-// Saves by one writer, and publishes; returns the path of the new checkpoint. A checkpoint of the same step is replaced.
+// Saves by one writer, and publishes; returns the path of the new checkpoint. A checkpoint of the same step is
+// replaced.
 std::string SaveCheckpoint(const std::string& directory, const TrainState& state, const TensorSource& model,
                            const TensorSource& optimizer, const SaveOptions& options = {});
 
@@ -60,8 +62,8 @@ class Checkpoint {
   // Full tensor, hashes verified. UserError as RequireModel and RequireOptimizer.
   at::Tensor ReadModel(const TensorSpec& expected) const { return Read(Find(Piece::Of::model, expected)); }
   at::Tensor ReadOptimizer(const TensorSpec& expected) const { return Read(Find(Piece::Of::optimizer, expected)); }
-  // Elements [first, first + count) of the flattened tensor, for a rank that owns a part; may lie in several shards. Not
-  // verified, because the hashes are of whole pieces: call Verify before, on one rank or on all.
+  // Elements [first, first + count) of the flattened tensor, for a rank that owns a part; may lie in several shards.
+  // Not verified, because the hashes are of whole pieces: call Verify before, on one rank or on all.
   at::Tensor ReadModelElements(const TensorSpec& expected, int64_t first, int64_t count) const;
   at::Tensor ReadOptimizerElements(const TensorSpec& expected, int64_t first, int64_t count) const;
   // Hashes everything in pieces of kCopyBuffer.

@@ -105,8 +105,8 @@ Manifest FromJson(const Json& json, int version, const std::string& file) {
     return m;
   }
   for (const Json& f : json.at("files")) {
-    m.files.push_back({f.at("name").get<std::string>(), f.at("bytes").get<int64_t>(),
-                       f.at("header_hash").get<std::string>()});
+    m.files.push_back(
+        {f.at("name").get<std::string>(), f.at("bytes").get<int64_t>(), f.at("header_hash").get<std::string>()});
     if (m.files.back().name.find('/') != std::string::npos || m.files.back().name.empty())
       throw UserError("{}: '{}' is no name of a shard file", file, m.files.back().name);
   }

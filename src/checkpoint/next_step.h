@@ -1,7 +1,7 @@
 // src/checkpoint/next_step.h
 //
-// next_step.json of a checkpoint: loss and norm of the step after it, as the run that wrote it saw them. Whoever goes on
-// from the checkpoint holds the first step against it: a state that was not restored as it was saved shows at once
+// next_step.json of a checkpoint: loss and norm of the step after it, as the run that wrote it saw them. Whoever goes
+// on from the checkpoint holds the first step against it: a state that was not restored as it was saved shows at once
 // (case D1), and before anything new is saved. Written when that step is over; a run that ended before has none.
 // Errors: UserError that names the file. Stateless; any thread.
 #pragma once
@@ -27,8 +27,8 @@ void WriteNextStep(const std::string& checkpoint, const NextStep& next, FileSyst
 // None when the file is not there.
 std::optional<NextStep> ReadNextStep(const std::string& checkpoint, FileSystem& files = FileSystem::Real());
 
-// What is wrong with a first step that should have been `expected`, in words; empty when nothing is. `tolerance`: largest
-// relative difference that is allowed, 0: the same bits.
+// What is wrong with a first step that should have been `expected`, in words; empty when nothing is. `tolerance`:
+// largest relative difference that is allowed, 0: the same bits.
 std::string HoldAgainst(const NextStep& expected, double loss, const std::optional<double>& norm, double tolerance);
 
 }  // namespace penstock::checkpoint

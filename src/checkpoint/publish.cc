@@ -1,6 +1,8 @@
 // Publishing a checkpoint. Every step that changes something goes through the FileSystem seam, and a fault after any
 // of them leaves at least the previous checkpoint valid (tests/checkpoint/crash_test.cc tries each).
 
+#include "checkpoint/publish.h"
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,7 +13,6 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "checkpoint/directory.h"
-#include "checkpoint/publish.h"
 
 namespace penstock::checkpoint {
 namespace {
@@ -90,8 +91,7 @@ void SortPieces(std::map<std::string, StoredTensor>& tensors) {
       PENSTOCK_CHECK_EQ(piece.begin, at);
       at = piece.end;
     }
-    PENSTOCK_CHECK(at == tensor.spec.numel(), "'{}': the shards hold {} of {} elements", name, at,
-                   tensor.spec.numel());
+    PENSTOCK_CHECK(at == tensor.spec.numel(), "'{}': the shards hold {} of {} elements", name, at, tensor.spec.numel());
   }
 }
 
@@ -102,8 +102,8 @@ PendingCheckpoint BeginCheckpoint(const std::string& directory, int64_t step, Fi
   files.CreateFolders(directory);
   CleanUp([&] { RemoveEntries(directory, EntryKind::temporary, files); });
   static std::atomic<int> counter{0};
-  PendingCheckpoint pending{directory, step,
-                            fmt::format("{}/{}.tmp-{}-{}", directory, StepName(step), ::getpid(), counter.fetch_add(1))};
+  PendingCheckpoint pending{
+      directory, step, fmt::format("{}/{}.tmp-{}-{}", directory, StepName(step), ::getpid(), counter.fetch_add(1))};
   try {
     files.CreateFolders(pending.folder);
   } catch (...) {
@@ -152,6 +152,10 @@ std::string PublishCheckpoint(const PendingCheckpoint& pending, const TrainState
   CleanUp([&] { RemoveEntries(directory, EntryKind::replaced, files); });
   CleanUp([&] { Prune(directory, options); });
   return target;
+}
+
+void RemoveUnfinished(const std::string& directory, FileSystem& files) {
+  CleanUp([&] { RemoveEntries(directory, EntryKind::temporary, files); });
 }
 
 void AbandonCheckpoint(const PendingCheckpoint& pending, FileSystem& files) {

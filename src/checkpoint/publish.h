@@ -37,7 +37,10 @@ PendingCheckpoint BeginCheckpoint(const std::string& directory, int64_t step, Fi
 // The path of the new checkpoint. A checkpoint of the same step is replaced; what options.keep_last lets go is removed.
 std::string PublishCheckpoint(const PendingCheckpoint& pending, const TrainState& state,
                               const std::vector<ShardRecord>& shards, const SaveOptions& options);
-// Removes what was written; never throws.
+// Removes what was written, for all ranks; never throws.
 void AbandonCheckpoint(const PendingCheckpoint& pending, FileSystem& files = FileSystem::Real());
+
+// The same for whatever unfinished save is in the directory, when its run is over.
+void RemoveUnfinished(const std::string& directory, FileSystem& files = FileSystem::Real());
 
 }  // namespace penstock::checkpoint

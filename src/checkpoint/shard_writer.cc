@@ -40,9 +40,8 @@ void ShardWriter::Append(const at::Tensor& tensor) {
   PENSTOCK_CHECK(record_.hashes.size() < record_.pieces.size(), "a shard of {} pieces is full", record_.pieces.size());
   const Piece& piece = record_.pieces[record_.hashes.size()];
   const at::Tensor rows = tensor.contiguous();
-  PENSTOCK_CHECK(
-      rows.is_cpu() && rows.scalar_type() == piece.tensor.dtype && rows.numel() == piece.end - piece.begin,
-      "piece [{}, {}) of '{}' came in another type or length", piece.begin, piece.end, piece.tensor.name);
+  PENSTOCK_CHECK(rows.is_cpu() && rows.scalar_type() == piece.tensor.dtype && rows.numel() == piece.end - piece.begin,
+                 "piece [{}, {}) of '{}' came in another type or length", piece.begin, piece.end, piece.tensor.name);
   const std::string_view bytes(static_cast<const char*>(rows.const_data_ptr()), rows.nbytes());
   TensorHasher hasher(SpecOf(piece));
   hasher.Add(bytes);

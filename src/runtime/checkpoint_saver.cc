@@ -74,11 +74,11 @@ std::vector<Piece> PiecesOf(const Job& job, const schedule::Schedule& schedule, 
     const auto group = schedule.groups[unit.group];
     const auto at = std::find(group.begin(), group.end(), rank);
     if (at == group.end()) continue;
-    const auto part = static_cast<size_t>(at - group.begin());
     for (const int p : job.units[u].parameters) {
+      // Another holder begins for each parameter, or the first one would write all that are too small to be cut.
+      const size_t part = (static_cast<size_t>(at - group.begin()) + static_cast<size_t>(p)) % group.size();
       const int64_t numel = model[p].numel();
-      const std::vector<int64_t> bounds =
-          comm::ShardBounds(numel, static_cast<int>(group.size()), optim::kNormBlock);
+      const std::vector<int64_t> bounds = comm::ShardBounds(numel, static_cast<int>(group.size()), optim::kNormBlock);
       const int64_t begin = bounds[part], end = bounds[part + 1];
       // A tensor without elements has one piece all the same, or it would not be there when the checkpoint is read.
       if (begin == end && !(numel == 0 && part == 0)) continue;
@@ -100,9 +100,7 @@ CheckpointSaver::CheckpointSaver(const Job& job, const schedule::Schedule& sched
 
 CheckpointSaver::~CheckpointSaver() {
   writing_.reset();
-  const bool abandoned = active_ && communicator_.rank() == 0 && !publishing_ && !pending_.folder.empty();
   publishing_.reset();
-  if (abandoned) checkpoint::AbandonCheckpoint(pending_, options_.save.files);
 }
 
 void CheckpointSaver::Save(const checkpoint::TrainState& train, bool wait) {
@@ -111,8 +109,8 @@ void CheckpointSaver::Save(const checkpoint::TrainState& train, bool wait) {
   at::Tensor folder = at::zeros({kLongestPath}, at::kByte);
   if (communicator_.rank() == 0) {
     const comm::HostWork work(communicator_);
-    pending_ = AsWorldError(
-        [&] { return checkpoint::BeginCheckpoint(options_.directory, train.step, options_.save.files); });
+    pending_ =
+        AsWorldError([&] { return checkpoint::BeginCheckpoint(options_.directory, train.step, options_.save.files); });
     if (static_cast<int64_t>(pending_.folder.size()) >= kLongestPath)
       throw WorldError(fmt::format("the path '{}' is too long", pending_.folder));
     std::memcpy(folder.mutable_data_ptr(), pending_.folder.data(), pending_.folder.size());
@@ -182,8 +180,7 @@ void CheckpointSaver::Report() {
     writing_.reset();
   }
   const std::string text = checkpoint::FormatShardRecord(*record_);
-  gathering_ =
-      communicator_.AllGatherV(group_, {kRecord, static_cast<uint64_t>(saves_)}, ToTensor(text));
+  gathering_ = communicator_.AllGatherV(group_, {kRecord, static_cast<uint64_t>(saves_)}, ToTensor(text));
 }
 
 void CheckpointSaver::Publish() {
@@ -193,8 +190,7 @@ void CheckpointSaver::Publish() {
     if (!record.pieces.empty()) records.push_back(std::move(record));
   }
   publishing_ = std::make_unique<BackgroundTask>([this, records = std::move(records)] {
-    AsWorldError(
-        [&] { path_ = checkpoint::PublishCheckpoint(pending_, train_, records, options_.save); });
+    AsWorldError([&] { path_ = checkpoint::PublishCheckpoint(pending_, train_, records, options_.save); });
   });
 }
 

@@ -1,7 +1,7 @@
 // src/runtime/checkpoint_saver.h
 //
-// Saves the state of the ranks while they go on training. Every rank writes one shard: of each tensor that D ranks hold,
-// a D-th part (comm/shards.h), so no rank writes or copies what another one writes.
+// Saves the state of the ranks while they go on training. Every rank writes one shard: of each tensor that D ranks
+// hold, a D-th part (comm/shards.h), so no rank writes or copies what another one writes.
 //
 //   CheckpointSaver saver(job, schedule, communicator, state, options);   // on every rank
 //   after each step, on every rank, in this order:
@@ -50,7 +50,7 @@ class CheckpointSaver {
  public:
   CheckpointSaver(const Job& job, const schedule::Schedule& schedule, comm::Communicator& communicator,
                   RankState& state, SaverOptions options);
-  ~CheckpointSaver();  // waits for its threads; what was not published is removed
+  ~CheckpointSaver();  // waits for its threads; what was not published stays until RemoveUnfinished or the next save
   CheckpointSaver(const CheckpointSaver&) = delete;
   CheckpointSaver& operator=(const CheckpointSaver&) = delete;
 

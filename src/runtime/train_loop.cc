@@ -1,15 +1,12 @@
 #include "runtime/train_loop.h"
 
-#include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 
 #include <algorithm>
-#include <map>
-#include <utility>
 
 #include "base/error.h"
-#include "base/hash.h"
 #include "base/this_rank.h"
+#include "runtime/replicas.h"
 
 namespace penstock::runtime {
 namespace {
@@ -111,44 +108,6 @@ void LoadState(const Job& job, const checkpoint::Checkpoint& from, RankState& st
   }
 }
 
-// All holders of a unit must have loaded the same bits (case D1: a run went on with replicas that differed, and nothing
-// showed it).
-void RequireEqualReplicas(const Job& job, const schedule::Schedule& schedule, comm::Communicator& communicator,
-                          RankState& state) {
-  communicator.SetCurrent("comparing what the replicas loaded");
-  std::vector<int64_t> own;  // unit, both halves of its hash
-  for (size_t u = 0; u < job.units.size(); ++u) {
-    const schedule::ParameterUnit& unit = schedule.holders.units[u];
-    if (unit.uses.empty() || !schedule.HasRank(unit.group, communicator.rank())) continue;
-    if (schedule.groups[unit.group].size() == 1) continue;
-    Hasher hasher;
-    const auto add = [&hasher](const at::Tensor& t) { hasher.Update(t.const_data_ptr(), t.nbytes()); };
-    for (const int p : job.units[u].parameters) {
-      add(state.parameter(p));
-      for (int i = 0; i < optim::StatesPerParameter(job.optimizer); ++i) add(state.optimizer_state(p).tensor(i));
-    }
-    const Hash128 hash = hasher.Digest();
-    own.insert(own.end(),
-               {static_cast<int64_t>(u), static_cast<int64_t>(hash.high), static_cast<int64_t>(hash.low)});
-  }
-  at::Tensor data = at::empty({static_cast<int64_t>(own.size())}, at::kLong);
-  std::copy(own.begin(), own.end(), data.data_ptr<int64_t>());
-  const auto all = communicator.AllGatherV(communicator.world(), {kBetweenSteps, uint64_t{3} << 32}, data)->TakeTensors();
-  std::map<int64_t, std::pair<int, std::pair<int64_t, int64_t>>> first;  // by unit: rank and hash
-  for (size_t r = 0; r < all.size(); ++r) {
-    const int64_t* const v = all[r].const_data_ptr<int64_t>();
-    for (int64_t i = 0; i + 3 <= all[r].numel(); i += 3) {
-      const std::pair<int64_t, int64_t> hash{v[i + 1], v[i + 2]};
-      const auto [at, added] = first.emplace(v[i], std::pair(static_cast<int>(r), hash));
-      if (!added && at->second.second != hash)
-        throw WorldError(fmt::format(
-            "after loading, ranks {} and {} hold different values of '{}' and the parameters with it: the memory or the "
-            "disk of one of them is faulty",
-            at->second.first, r, job.spec.parameters[job.units[v[i]].parameters[0]].name));
-    }
-  }
-}
-
 }  // namespace
 
 std::vector<TensorSpec> ModelTensors(const Job& job) {
@@ -185,7 +144,7 @@ TrainOutcome RunTrainLoop(const TrainLoop& loop, bool keep_state) {
     memory::ResetPeak(r);
   }
 
-  comm::RunThreadRanks(ranks, loop.world, [&](comm::Communicator& communicator) {
+  const auto run_rank = [&](comm::Communicator& communicator) {
     const int rank = communicator.rank();
     communicator.SetCurrent("making the initial state");
     RankState state(job, schedule, rank);
@@ -243,8 +202,7 @@ TrainOutcome RunTrainLoop(const TrainLoop& loop, bool keep_state) {
       }
       const bool wrong = decision == Decision::step_went_wrong, stop = decision != Decision::go_on;
       if (wrong) report.step = step - 1;  // the state is that of the step before
-      if (saver && rank == 0 && applied_now)
-        saver->AfterStep(step, report.result.verdict.loss, NormOf(report.result));
+      if (saver && rank == 0 && applied_now) saver->AfterStep(step, report.result.verdict.loss, NormOf(report.result));
       const bool due = wrong ? loop.save_at_stop && step > loop.first_step && saved != step - 1
                              : (loop.save_after && loop.save_after(step)) || (stop && loop.save_at_stop);
       if (saver && due) {
@@ -279,7 +237,13 @@ TrainOutcome RunTrainLoop(const TrainLoop& loop, bool keep_state) {
     outcome.layer_samples[rank] = executor.TakeLayerSamples();
     outcome.usage[rank] = memory::UsageOf(rank);
     outcome.traffic[rank] = communicator.traffic();
-  });
+  };
+  try {
+    comm::RunThreadRanks(ranks, loop.world, run_rank);
+  } catch (...) {
+    if (loop.saving) checkpoint::RemoveUnfinished(loop.saving->directory, loop.saving->save.files);
+    throw;
+  }
   for (const Executor::Record& record : records) {
     schedule::Timeline& timeline = outcome.timeline;
     timeline.events.insert(timeline.events.end(), record.events.begin(), record.events.end());

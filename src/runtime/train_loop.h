@@ -12,10 +12,10 @@
 
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/tensor_source.h"
-#include "runtime/checkpoint_saver.h"
 #include "comm/thread_ranks.h"
 #include "comm/traffic.h"
 #include "memory/accounting.h"
+#include "runtime/checkpoint_saver.h"
 #include "runtime/executor.h"
 #include "runtime/job.h"
 #include "schedule/timeline.h"
@@ -51,8 +51,8 @@ struct TrainLoop {
   // the caller's decision, and all ranks follow it.
   std::function<AfterStep(const StepReport&)> after_step;
   // Where and how the state is saved (runtime/checkpoint_saver.h), after steps for which `save_after` is true (asked on
-  // every rank, must not depend on the rank). A step that ends the run by going wrong did not happen: it is never saved.
-  // With `save_at_stop` the state before it is, unless it was saved. The last save of a run is waited for.
+  // every rank, must not depend on the rank). A step that ends the run by going wrong did not happen: it is never
+  // saved. With `save_at_stop` the state before it is, unless it was saved. The last save of a run is waited for.
   std::optional<SaverOptions> saving;
   std::function<bool(int64_t step)> save_after;
   bool save_at_stop = false;

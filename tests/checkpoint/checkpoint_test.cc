@@ -86,7 +86,9 @@ TEST(Checkpoint, DamageIsNamed) {
   const std::string path = Save(directory.path(), 3);
   const std::string shard = path + "/" + ShardName(0, 1);
   Damage(shard);
-  const std::string read = Message([&] { Checkpoint(path).ReadOptimizer({"adamw.m/embed.weight", at::kFloat, {5, 3}}); });
+  const std::string read = Message([&] {
+    Checkpoint(path).ReadOptimizer({"adamw.m/embed.weight", at::kFloat, {5, 3}});
+  });
   EXPECT_TRUE(Contains(read, "adamw.m/embed.weight") && Contains(read, ShardName(0, 1))) << read;
   EXPECT_TRUE(Contains(Message([&] { Checkpoint(path).Verify(); }), "adamw.m/embed.weight"));
   EXPECT_TRUE(Checkpoint(path).ReadModel({"embed.weight", at::kFloat, {5, 3}}).defined());

@@ -78,9 +78,8 @@ TEST(ManifestFuzz, TypesAreChecked) {
   const auto whole = nlohmann::ordered_json::parse(FormatManifest(Valid()));
   int refused = 0;
   for (const auto& [key, value] : whole.at("state").items()) {
-    for (const nlohmann::ordered_json& other :
-         {nlohmann::ordered_json(nullptr), nlohmann::ordered_json::array(), nlohmann::ordered_json("x"),
-          nlohmann::ordered_json(-1.5)}) {
+    for (const nlohmann::ordered_json& other : {nlohmann::ordered_json(nullptr), nlohmann::ordered_json::array(),
+                                                nlohmann::ordered_json("x"), nlohmann::ordered_json(-1.5)}) {
       if (other.type() == value.type()) continue;
       nlohmann::ordered_json changed = whole;
       changed["state"][key] = other;

@@ -10,8 +10,8 @@
 #include <sstream>
 #include <thread>
 
-#include "checkpoint/temporary_directory.h"
 #include "base/error.h"
+#include "checkpoint/temporary_directory.h"
 #include "issues/tiny.h"
 #include "model/partition.h"
 #include "runtime/train_loop.h"

@@ -157,8 +157,7 @@ class TrainRun {
   // Case D1: whatever went wrong between the save and here shows in the first step, before anything is saved.
   void CheckFirstStep(const runtime::StepReport& step) {
     if (!expected_first_ || !step.result.applied || step.step != expected_first_->step) return;
-    const bool same_bits =
-        s().numerics.reproducible && expected_first_->environment == from_->state().environment;
+    const bool same_bits = s().numerics.reproducible && expected_first_->environment == from_->state().environment;
     const auto norm = step.result.checked ? std::optional<double>(step.result.verdict.norm) : std::nullopt;
     const std::string wrong = checkpoint::HoldAgainst(*expected_first_, step.result.verdict.loss, norm,
                                                       same_bits ? 0 : FirstStepTolerance(s().numerics.precision));
