@@ -235,6 +235,9 @@ class Replay {
       all += WeightBytes(q_.units[u].numel) + StateBytes(q_.units[u].numel);
       if (held) Live(BufferClass::parameter) += WeightBytes(q_.units[u].numel);
       if (held) Live(BufferClass::optimizer_state) += StateBytes(q_.units[u].numel);
+      if (held)
+        result_.snapshot +=
+            (WeightBytes(q_.units[u].numel) + StateBytes(q_.units[u].numel)) / s_.group_size(unit.group);
       if (held || rank == 0)
         for (const int p : q_.units[u].parameters)
           largest = std::max(largest, WeightBytes(q_.spec.parameters[p].numel()));
@@ -242,6 +245,7 @@ class Replay {
     // Whoever makes the tables first pays for them: every rank may be that one.
     if (!q_.stack) Live(BufferClass::parameter) += q_.spec.table_bytes;
     result_.persistent = Sum(live_);
+    result_.snapshot = std::min(result_.snapshot, q_.snapshot);
     if (q_.checkpoints) result_.load_copy = largest;
     if (q_.final_state && rank == 0) result_.final_state = all + largest;
   }
@@ -443,7 +447,9 @@ class Replay {
 
 }  // namespace
 
-int64_t RankMemory::peak() const { return std::max({step, persistent + load_copy, persistent + final_state}); }
+int64_t RankMemory::peak() const {
+  return std::max({step + snapshot, persistent + load_copy, persistent + final_state});
+}
 
 std::string RankMemory::LargestPart() const {
   const auto largest = std::max_element(at_peak.begin(), at_peak.end());

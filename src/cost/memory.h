@@ -57,7 +57,8 @@ struct MemoryRequest {
   model::Precision precision = model::Precision::fp32;
   int optimizer_states = 0;   // values per parameter that the optimizer keeps
   bool reproducible = false;  // partial sums by the canonical tree
-  bool checkpoints = false;   // states are read or written: a copy per tensor
+  bool checkpoints = false;   // states are read: a copy per tensor
+  int64_t snapshot = 0;       // bytes that a rank may copy of its state, to be written while it goes on
   bool final_state = false;   // rank 0 collects parameters and optimizer state at the end
   // On another stack than this project's runtime, and what it keeps there; else `precision` says what the runtime
   // keeps.
@@ -73,7 +74,8 @@ struct RankMemory {
   schedule::ActionRef peak_at;   // the action during which it is reached
   BytesByClass peak_by_class{};  // each class at its own peak
   int64_t persistent = 0;        // parameters and optimizer state
-  int64_t load_copy = 0;         // while a checkpoint is read or written: copies of one tensor beside `persistent`
+  int64_t load_copy = 0;         // while a checkpoint is read: a copy of one tensor beside `persistent`
+  int64_t snapshot = 0;          // beside `step`, while a checkpoint is written: the rank's part of the state, or less
   int64_t final_state = 0;       // rank 0 at the end, beside `persistent`
   // With MemoryRequest::trace, [action]: what is alive after it, and the most that is while it runs, all together.
   struct Moment {

@@ -19,11 +19,9 @@ bool EndsWith(const std::string& text, const std::string& end) {
 nlohmann::ordered_json MemoryJson(const cost::MemoryEstimate& memory) {
   nlohmann::ordered_json json = {{"machine_bytes", memory.machine()}, {"process_bytes", memory.process}};
   for (const cost::RankMemory& r : memory.ranks) {
-    nlohmann::ordered_json rank = {{"peak_bytes", r.peak()},
-                                   {"step_bytes", r.step},
-                                   {"persistent_bytes", r.persistent},
-                                   {"load_copy_bytes", r.load_copy},
-                                   {"final_state_bytes", r.final_state},
+    nlohmann::ordered_json rank = {{"peak_bytes", r.peak()},           {"step_bytes", r.step},
+                                   {"persistent_bytes", r.persistent}, {"load_copy_bytes", r.load_copy},
+                                   {"snapshot_bytes", r.snapshot},     {"final_state_bytes", r.final_state},
                                    {"cached_bytes", r.cached}};
     for (int c = 0; c < kBufferClassCount; ++c) rank["at_peak"][std::string(kBufferClassNames[c])] = r.at_peak[c];
     rank["at_peak"]["workspace"] = r.workspace;

@@ -199,6 +199,7 @@ Plan MakePlan(const LoadedSettings& loaded, bool own_dataset, const PlanTarget& 
                              .optimizer_states = optim::StatesPerParameter(s.optimizer),
                              .reproducible = s.numerics.reproducible,
                              .checkpoints = true,
+                             .snapshot = s.checkpoint.every > 0 ? s.checkpoint.snapshot : 0,
                              .final_state = s.train.sample_tokens > 0,
                              .trace = target.trace_memory};
   if (target.arithmetic) {
@@ -210,6 +211,7 @@ Plan MakePlan(const LoadedSettings& loaded, bool own_dataset, const PlanTarget& 
                                                                                       : model::Recompute::none,
                                      .element_bytes = target.arithmetic->activation_bytes}};
     memory.checkpoints = memory.final_state = false;
+    memory.snapshot = 0;
   }
   plan.memory = cost::EstimateMemory(memory);
   plan.explanation = model::ExplainPartition(plan.spec, plan.partition);

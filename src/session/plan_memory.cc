@@ -107,14 +107,20 @@ std::string DescribeMemory(const cost::MemoryEstimate& memory) {
                         FormatBytes(r.workspace), FormatBytes(r.cached));
   }
   if (memory.ranks.size() > kMaxRows) text += fmt::format(" ... and {} ranks more\n", memory.ranks.size() - kMaxRows);
+  int64_t snapshot = 0;
+  for (const cost::RankMemory& r : memory.ranks) snapshot = std::max(snapshot, r.snapshot);
   text += fmt::format(
-      "this machine: {} for {} rank{} and {} for the process; a checkpoint adds a copy per tensor, up to {} a rank, "
-      "outside the step\n",
+      "this machine: {} for {} rank{} and {} for the process; loading a checkpoint adds a copy of a tensor, up to {} "
+      "a rank, outside the step{}\n",
       FormatBytes(memory.machine()), memory.ranks.size(), memory.ranks.size() == 1 ? "" : "s",
       FormatBytes(memory.process),
-      FormatBytes(std::max_element(memory.ranks.begin(), memory.ranks.end(), [](const auto& a, const auto& b) {
-                    return a.load_copy < b.load_copy;
-                  })->load_copy));
+      FormatBytes(std::max_element(memory.ranks.begin(), memory.ranks.end(),
+                                   [](const auto& a, const auto& b) { return a.load_copy < b.load_copy; })
+                      ->load_copy),
+      snapshot == 0 ? ""
+                    : fmt::format("; saving one adds a snapshot of up to {} a rank, which is in the peak "
+                                  "(checkpoint.snapshot)",
+                                  FormatBytes(snapshot)));
   return text;
 }
 

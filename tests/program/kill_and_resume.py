@@ -3,16 +3,20 @@
 
 usage: kill_and_resume.py PENSTOCK [--kills N] [--seed S]
 
-One computation (reproducible, dropout on, a checkpoint every second step). An undisturbed run gives the reference.
-Then, N times over: the run is started, killed with SIGKILL after a random delay, and started again, each time in
-another layout with the same micro-batches, until it is complete. The final checkpoint's tensors must be the
-reference's, byte for byte; metrics must name every step once. Prints one line per run and a closing line; exit status
-1 when anything differs. At least N kills must have hit a running program.
+One computation (reproducible, dropout on, a checkpoint every step, written while training goes on). An undisturbed run
+gives the reference. Then, N times over: the run is started, killed with SIGKILL, and started again, each time in
+another layout with the same micro-batches, until it is complete. A third of the kills come after a random delay, a
+third as soon as a save is under way, a third as soon as its manifest is being written or published. After every kill
+the checkpoints that were published before it are there (or newer ones), and every byte of all of them is verified. The
+final checkpoint's tensors must be the reference's, bit for bit; metrics must name every step once. Prints one line per
+run, what the kills hit, and a closing line; exit status 1 when anything differs. At least N kills must have hit a
+running program.
 
 Then the same with SIGINT and SIGTERM, which end a run after the step it is in: exit status 128 + signal, one line that
 says so, and no step lost.
 """
 import argparse
+import collections
 import json
 import pathlib
 import random
@@ -44,7 +48,7 @@ clip = 0.5
 [numerics]
 reproducible = true
 [checkpoint]
-every = 2
+every = 1
 keep = 3
 """
 
@@ -64,11 +68,43 @@ def command(penstock, config, run, layout):
     return [penstock, "train", str(config), "--json"] + sets
 
 
-def final_tensors(run):
+def verified(penstock, run):
+    """What `checkpoint verify` says of each checkpoint, by name; None when there is none."""
+    done = subprocess.run([penstock, "checkpoint", "verify", str(run), "--json"], capture_output=True, text=True)
+    if done.returncode == 2:
+        return None
+    return {pathlib.Path(c["path"]).name: c for c in json.loads(done.stdout)["checkpoints"]}
+
+
+def final_tensors(penstock, run):
+    newest = (run / "checkpoints" / "latest").read_text().strip()
+    return newest, verified(penstock, run)[newest]["tensors"]
+
+
+def published(run):
+    return sorted(p.name for p in (run / "checkpoints").glob("step-????????"))
+
+
+def wait_for(process, run, moment):
+    """Returns when the moment to kill has come, or the program has ended."""
     checkpoints = run / "checkpoints"
-    newest = (checkpoints / "latest").read_text().strip()
-    folder = checkpoints / newest
-    return newest, (folder / "model.safetensors").read_bytes(), (folder / "optimizer.safetensors").read_bytes()
+    while process.poll() is None:
+        for folder in checkpoints.glob("step-*.tmp-*"):
+            if moment == "writing" or (folder / "state.json").exists():
+                return
+        if moment == "publishing" and any(checkpoints.glob("latest.*")):
+            return
+        time.sleep(0.0002)
+
+
+def hit(run):
+    """What a kill interrupted, by what it left."""
+    checkpoints = run / "checkpoints"
+    if any((f / "state.json").exists() for f in checkpoints.glob("step-*.tmp-*")) or any(checkpoints.glob("latest.*")):
+        return "publication"
+    if any(checkpoints.glob("step-*.tmp-*")):
+        return "writes"
+    return "steps"
 
 
 def interrupt_and_resume(penstock, config, root, reference, dice):
@@ -91,7 +127,7 @@ def interrupt_and_resume(penstock, config, root, reference, dice):
         good = (process.returncode == 128 + sent and f"stopped after step {steps[-1]} of 24" in errors
                 and saved == f"step-{steps[-1]:08d}")
         done = subprocess.run(command(penstock, config, run, dice.choice(LAYOUTS)), capture_output=True, text=True)
-        same = done.returncode == 0 and final_tensors(run) == reference
+        same = done.returncode == 0 and final_tensors(penstock, run) == reference
         failures += not (good and same)
         print(f"{sent.name} after step {steps[-1]}: exit {process.returncode}, saved {saved}, "
               f"{'equal bits' if same else 'DIFFERENT ' + done.stderr}{'' if good else ' ' + errors}", flush=True)
@@ -119,9 +155,10 @@ def main():
         print(done.stderr)
         return 1
     whole = time.time() - started
-    reference = final_tensors(root / "reference")
+    reference = final_tensors(arguments.penstock, root / "reference")
 
     kills, failures, run_number = 0, 0, 0
+    hits = collections.Counter()
     while kills < arguments.kills:
         run_number += 1
         run = root / f"run{run_number}"
@@ -132,12 +169,23 @@ def main():
             process = subprocess.Popen(command(arguments.penstock, config, run, layout), stdout=subprocess.PIPE,
                                        stderr=subprocess.PIPE, text=True)
             if kills_here < 4 and kills < arguments.kills:
-                time.sleep(dice.uniform(0.05, 0.9) * whole)
+                moment = ("delay", "writing", "publishing")[(kills + kills_here) % 3]
+                time.sleep(dice.uniform(0.05, 0.9 if moment == "delay" else 0.6) * whole)
+                if moment != "delay":
+                    wait_for(process, run, moment)
+                before = published(run)
                 if process.poll() is None:
                     process.send_signal(signal.SIGKILL)
                     process.communicate()
                     kills += 1
                     kills_here += 1
+                    hits[hit(run)] += 1
+                    left = verified(arguments.penstock, run)
+                    lost = bool(before) and (not left or max(left) < max(before))
+                    damaged = [c for c in (left or {}).values() if not c["ok"]]
+                    if lost or damaged:
+                        print(f"run {run_number}: published before the kill {before}, after it {left}")
+                        failures += 1
                     continue
             _, errors = process.communicate()
             if process.returncode != 0:
@@ -146,7 +194,7 @@ def main():
             break
         if failures:
             break
-        same = final_tensors(run) == reference
+        same = final_tensors(arguments.penstock, run) == reference
         steps = [json.loads(line)["step"] for line in (run / "metrics.jsonl").read_text().splitlines()]
         once = steps == list(range(1, 25))
         failures += not (same and once)
@@ -154,7 +202,8 @@ def main():
               f"{'' if once else ', metrics ' + str(steps)}", flush=True)
     if not failures:
         failures += interrupt_and_resume(arguments.penstock, config, root, reference, dice)
-    print(f"{kills} kills, {run_number} runs, {failures} failures")
+    print(f"{kills} kills ({', '.join(f'{n} during {what}' for what, n in sorted(hits.items()))}), {run_number} runs, "
+          f"{failures} failures")
     shutil.rmtree(root, ignore_errors=True)
     return 1 if failures or kills < arguments.kills else 0
 

@@ -42,6 +42,7 @@ struct UnitModel {
                                  .optimizer_states = 0,
                                  .reproducible = false,
                                  .checkpoints = false,
+                                 .snapshot = 0,
                                  .final_state = false,
                                  .stack = std::nullopt,
                                  .trace = true});
