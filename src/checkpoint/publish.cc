@@ -64,7 +64,10 @@ void Prune(const std::string& directory, const SaveOptions& options) {
   for (size_t i = 0; i + static_cast<size_t>(options.keep_last) < saved.size(); ++i) {
     const std::string& name = saved[i].second;
     if (options.keep_every > 0 && StepOf(name) % options.keep_every == 0) continue;
-    options.files.RemoveAll(directory + "/" + name);
+    // Removing a folder is not atomic: under its own name a half of it would look like a damaged checkpoint.
+    const std::string aside = fmt::format("{}/{}.tmp-pruned-{}", directory, name, ::getpid());
+    options.files.Rename(directory + "/" + name, aside, /*overwrite=*/false);
+    options.files.RemoveAll(aside);
   }
 }
 

@@ -184,7 +184,8 @@ def main():
                     lost = bool(before) and (not left or max(left) < max(before))
                     damaged = [c for c in (left or {}).values() if not c["ok"]]
                     if lost or damaged:
-                        print(f"run {run_number}: published before the kill {before}, after it {left}")
+                        print(f"run {run_number}: published before the kill {before}, after it {sorted(left or {})}, "
+                              f"damaged {[c['error'] for c in damaged]}")
                         failures += 1
                     continue
             _, errors = process.communicate()
