@@ -1,11 +1,11 @@
 #include "runtime/checkpoint_saver.h"
 
-#include <mutex>
-#include <condition_variable>
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <condition_variable>
 #include <map>
+#include <mutex>
 #include <set>
 #include <thread>
 
