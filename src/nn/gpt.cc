@@ -9,6 +9,7 @@
 #include "base/registry.h"
 #include "nn/functions/activation.h"
 #include "nn/functions/attention.h"
+#include "nn/functions/cached_attention.h"
 #include "nn/functions/cross_entropy.h"
 #include "nn/functions/dropout.h"
 #include "nn/functions/gemm.h"
@@ -84,11 +85,12 @@ class Embed final : public GptLayer {
                               const LayerContext& context) const override {
     PENSTOCK_CHECK(inputs.empty() && context.batch != nullptr, "the embedding takes its tokens from the micro-batch");
     const Tensor& tokens = context.batch->tokens;
-    if (tokens.size(1) > config().context)
-      throw UserError("a sequence of {} tokens is longer than model.context = {}", tokens.size(1), config().context);
+    const int64_t first = context.cache != nullptr ? context.cache->length : 0, end = first + tokens.size(1);
+    if (end > config().context)
+      throw UserError("a sequence of {} tokens is longer than model.context = {}", end, config().context);
     Parameters parameters = Take(given);
     Tensor x = at::embedding(parameters.Next(), tokens);
-    if (gpt2()) x = x + parameters.Next().narrow(0, 0, tokens.size(1));
+    if (gpt2()) x = x + parameters.Next().narrow(0, first, tokens.size(1));
     return {KeyedDropout(x, config().dropout, site_, context)};
   }
 
@@ -129,15 +131,21 @@ class Block final : public GptLayer {
       const auto project = [&](int64_t n) {
         return Linear(input, parameters.Next(), {}, context.precision).view({batch, length, n, d});
       };
-      q = Rope(project(heads), *rope_);
-      k = ExpandHeads(Rope(project(config().kv_heads), *rope_), heads);
-      v = ExpandHeads(project(config().kv_heads), heads);
+      const int64_t first = context.cache != nullptr ? context.cache->length : 0;
+      q = Rope(project(heads), *rope_, first);
+      k = Rope(project(config().kv_heads), *rope_, first);
+      v = project(config().kv_heads);
     }
-    const Tensor attended = config().attention == "fused"
-                                ? FusedAttention(q, k, v)
-                                : ReferenceAttention(q, k, v, config().attention_dropout, probability_site_, context);
+    const Tensor attended =
+        context.cache != nullptr ? CachedAttention(q, k, v, *context.cache) : WholeAttention(q, k, v, context);
     const Tensor& weight = parameters.Next();
     return Linear(attended, weight, gpt2() ? parameters.Next() : Tensor(), context.precision);
+  }
+
+  Tensor WholeAttention(const Tensor& q, const Tensor& k, const Tensor& v, const LayerContext& context) const {
+    const Tensor keys = ExpandHeads(k, q.size(2)), values = ExpandHeads(v, q.size(2));
+    if (config().attention == "fused") return FusedAttention(q, keys, values);
+    return ReferenceAttention(q, keys, values, config().attention_dropout, probability_site_, context);
   }
 
   Tensor FeedForward(const Tensor& x, Parameters& parameters, const LayerContext& context) const {

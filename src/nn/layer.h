@@ -42,6 +42,8 @@ enum class HeadOutput : uint8_t {
   last_logits,  // [batch, vocabulary]: of the last position
 };
 
+struct KeyValueCache;  // nn/functions/cached_attention.h
+
 struct LayerContext {
   const MicroBatchInputs* batch = nullptr;
   uint64_t seed = 0;
@@ -49,6 +51,8 @@ struct LayerContext {
   model::Precision precision = model::Precision::fp32;
   bool training = true;  // dropout on
   HeadOutput head_output = HeadOutput::loss_sum;
+  // Set by nn/decoder.h alone, another one for each layer: the tokens stand after the positions that are kept.
+  KeyValueCache* cache = nullptr;
 };
 
 class Layer {

@@ -58,11 +58,11 @@ std::shared_ptr<const RopeTable> GetRopeTable(int64_t context, int64_t head_dim,
   return table;
 }
 
-at::Tensor Rope(const at::Tensor& x, const RopeTable& table) {
+at::Tensor Rope(const at::Tensor& x, const RopeTable& table, int64_t first) {
   const bool wide = x.scalar_type() == at::kDouble;
   const int64_t length = x.size(1);
-  return RopeFunction::apply(x, (wide ? table.cosine_double : table.cosine).narrow(0, 0, length).unsqueeze(1),
-                             (wide ? table.sine_double : table.sine).narrow(0, 0, length).unsqueeze(1));
+  return RopeFunction::apply(x, (wide ? table.cosine_double : table.cosine).narrow(0, first, length).unsqueeze(1),
+                             (wide ? table.sine_double : table.sine).narrow(0, first, length).unsqueeze(1));
 }
 
 }  // namespace penstock::nn

@@ -16,7 +16,8 @@ struct RopeTable {
 };
 std::shared_ptr<const RopeTable> GetRopeTable(int64_t context, int64_t head_dim, double base);
 
-// x [batch, length, heads, head_dim] -> the same shape, contiguous. Keeps nothing of x.
-at::Tensor Rope(const at::Tensor& x, const RopeTable& table);
+// x [batch, length, heads, head_dim] at positions first, first + 1, ... -> the same shape, contiguous. Keeps nothing of
+// x.
+at::Tensor Rope(const at::Tensor& x, const RopeTable& table, int64_t first = 0);
 
 }  // namespace penstock::nn
