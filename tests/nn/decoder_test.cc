@@ -11,6 +11,11 @@ namespace {
 
 using model::Precision;
 
+class DecoderTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { at::set_num_threads(1); }  // threads that wait for each other cost more than the work
+};
+
 struct Case {
   std::string name;
   model::GptConfig config;
@@ -51,7 +56,7 @@ double Largest(const at::Tensor& a, const at::Tensor& b) {
   return (a.to(at::kDouble) - b.to(at::kDouble)).abs().max().item<double>();
 }
 
-TEST(Decoder, LogitsOfTheFullForward) {
+TEST_F(DecoderTest, LogitsOfTheFullForward) {
   const std::vector<std::pair<Precision, double>> precisions = {
       {Precision::fp64, 1e-12}, {Precision::fp32, 2e-5}, {Precision::bf16, 0.1}};
   for (const Case& c : Cases()) {
@@ -77,7 +82,7 @@ TEST(Decoder, LogitsOfTheFullForward) {
 }
 
 // Wrong positions or masks would be far off: what the tolerance above means.
-TEST(Decoder, LogitsDependOnEveryPositionBefore) {
+TEST_F(DecoderTest, LogitsDependOnEveryPositionBefore) {
   for (const Case& c : Cases()) {
     SCOPED_TRACE(c.name);
     const model::ModelSpec spec = model::BuildGptSpec(c.config);
@@ -96,7 +101,7 @@ TEST(Decoder, LogitsDependOnEveryPositionBefore) {
   }
 }
 
-TEST(Decoder, TruncatedGoesOnAsIfNothingHadBeenThere) {
+TEST_F(DecoderTest, TruncatedGoesOnAsIfNothingHadBeenThere) {
   for (const Case& c : Cases()) {
     const model::ModelSpec spec = model::BuildGptSpec(c.config);
     const auto parameters = InitialParameters(spec, Precision::fp64);
@@ -112,7 +117,7 @@ TEST(Decoder, TruncatedGoesOnAsIfNothingHadBeenThere) {
   }
 }
 
-TEST(Decoder, Limits) {
+TEST_F(DecoderTest, Limits) {
   const model::ModelSpec spec = model::BuildGptSpec(TinyConfig());
   const auto parameters = InitialParameters(spec, Precision::fp32);
   EXPECT_THROW(Decoder(spec, Precision::fp32, parameters, 17), InternalError);

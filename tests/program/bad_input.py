@@ -126,6 +126,20 @@ def main():
             failures.append(f"verify of {len(places)} flipped bits: exit {verified.returncode}, {verified.stdout[:600]}")
     model.write_bytes(whole)
 
+    # A model of bytes makes bytes that are no text; what is shown is text all the same.
+    made = subprocess.run([penstock, "generate", str(root / "run"), "--tokens", "200", "--temperature", "5"],
+                          capture_output=True)
+    checks += 1
+    try:
+        shown = made.stdout.decode("utf-8")  # strict
+        if made.returncode != 0 or "\ufffd" not in shown:
+            failures.append(f"generate at a high temperature: exit {made.returncode}, {shown[:300]!r}")
+    except UnicodeDecodeError as error:
+        failures.append(f"generate wrote what is no UTF-8: {error}")
+    wild = ["--top-p", "0"], ["--top-k", "-1"], ["--tokens", "0"], ["--samples", "0"], ["--prompt", "a", "--prompt-file", "b"]
+    for arguments in wild:
+        expect(f"generate {' '.join(arguments)}", ["generate", root / "run"] + arguments, arguments[0])
+
     # A run in progress is neither joined nor moved aside; and a truncated checkpoint is no start over.
     busy = subprocess.Popen([str(a) for a in [penstock, "train", config, "--set", f"run.dir={root / 'busy'}",
                                               "train.steps=100000"]], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

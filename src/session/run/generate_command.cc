@@ -1,60 +1,99 @@
 #include "session/run/generate_command.h"
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "base/error.h"
-#include "checkpoint/checkpoint.h"
-#include "runtime/environment.h"
-#include "runtime/train_loop.h"
-#include "session/run/prepare.h"
+#include "base/file.h"
+#include "base/utf8_stream.h"
+#include "session/run/open_model.h"
 #include "session/run/sample.h"
 
 namespace penstock::session {
+namespace {
 
 constexpr int64_t kMaxTokens = 1000000;  // weeks, on a CPU
 
-int RunGenerate(const GenerateOptions& options, std::ostream& out) {
-  if (options.tokens < 1) throw UserError("--tokens must be at least 1, not {}", options.tokens);
-  if (!(options.temperature >= 0 && options.temperature < 1e6))
-    throw UserError("--temperature must be a number from 0 (the likeliest token) to a million");
-  if (options.tokens > kMaxTokens) throw UserError("--tokens is at most {}, not {}", kMaxTokens, options.tokens);
+std::string PromptOf(const GenerateOptions& options) {
+  if (options.prompt_file.empty()) return options.prompt;
+  if (!options.prompt.empty()) throw UserError("--prompt and --prompt-file: give one of them");
+  return ReadFile(options.prompt_file);
+}
+
+SampleOptions ToSampleOptions(const GenerateOptions& options) {
+  if (options.tokens < 1 || options.tokens > kMaxTokens)
+    throw UserError("--tokens is from 1 to {}, not {}", kMaxTokens, options.tokens);
+  if (options.samples < 1 || options.samples > kMaxTokens)
+    throw UserError("--samples is from 1 to {}, not {}", kMaxTokens, options.samples);
   if (options.seed < 0) throw UserError("--seed must not be negative, as run.seed");
-  if (options.top_k < 0) throw UserError("--top-k must not be negative; 0 keeps all tokens");
-  const std::string run_checkpoints = options.from + "/checkpoints";
-  const checkpoint::Checkpoint from(
-      checkpoint::ResolveCheckpoint(std::filesystem::is_directory(run_checkpoints) ? run_checkpoints : options.from));
-  LoadedSettings settings;
-  settings.config.LoadText(from.state().config, from.path() + " (its configuration)");
-  settings.config.Finish();
-  runtime::PrepareProcess(/*reproducible=*/false);
-  const model::ModelSpec spec = ModelOf(settings);
-  from.RequireModel(ModelFingerprint(spec));
-  runtime::Job job;
-  job.spec = spec;
-  job.precision = model::ParsePrecision(settings.values.numerics.precision);
-  job.optimizer = settings.values.optimizer;
-  checkpoint::NamedTensors parameters;
-  for (const checkpoint::TensorSpec& tensor : runtime::ModelTensors(job))
-    parameters[tensor.name] = from.ReadModel(tensor);
-  const auto tokenizer = tokenizer::LoadTokenizer(settings.values.data.tokenizer);
-  const SampleOptions sample{.tokens = options.tokens,
-                             .temperature = options.temperature,
-                             .top_k = options.top_k,
-                             .seed = static_cast<uint64_t>(options.seed)};
-  if (!options.json) out << options.prompt << std::flush;
-  const std::string text = Sample(
-      spec, job.precision, parameters, *tokenizer, options.prompt, sample,
-      options.json ? std::function<void(std::string_view)>()
-                   : [&](std::string_view piece) { out << piece << std::flush; });
-  if (options.json) {
-    const nlohmann::ordered_json document = {
-        {"checkpoint", from.path()}, {"step", from.state().step}, {"prompt", options.prompt}, {"text", text}};
-    out << document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
-  } else {
-    out << "\n";
+  if (options.raw && options.json) throw UserError("--raw and --json: a JSON document is valid text");
+  const SampleOptions sample{
+      .tokens = options.tokens,
+      .sampling = {.temperature = options.temperature, .top_k = options.top_k, .top_p = options.top_p},
+      .seed = static_cast<uint64_t>(options.seed),
+      .stop_at_end = options.stop_at_end,
+      .specials = options.specials,
+      .cache = !options.no_cache};
+  CheckSamplingOptions(sample.sampling);
+  return sample;
+}
+
+nlohmann::ordered_json ToJson(const SampledText& text) {
+  // The first token belongs to the prompt: its time is that of reading it.
+  const auto after_first = static_cast<double>(text.ids.size()) - (text.ended ? 0.0 : 1.0);
+  return {{"text", ToValidUtf8(text.text)},
+          {"tokens", text.ids.size()},
+          {"ended", text.ended},
+          {"prompt_seconds", text.prompt_seconds},
+          {"seconds", text.seconds},
+          {"tokens_per_second", text.seconds > 0 ? after_first / text.seconds : 0.0}};
+}
+
+// Shows a text as it comes.
+class Printer {
+ public:
+  Printer(std::ostream& out, bool raw) : out_(out), raw_(raw) {}
+  void operator()(std::string_view piece) {
+    if (raw_) {
+      out_ << piece << std::flush;
+    } else {
+      out_ << stream_.Push(piece) << std::flush;
+    }
   }
+  void Finish() { out_ << stream_.Finish() << "\n" << std::flush; }
+
+ private:
+  std::ostream& out_;
+  const bool raw_;
+  Utf8Stream stream_;
+};
+
+}  // namespace
+
+int RunGenerate(const GenerateOptions& options, std::ostream& out) {
+  SampleOptions sample = ToSampleOptions(options);
+  const std::string prompt = PromptOf(options);
+  const auto model = OpenModel({.from = options.from, .tokenizer = options.tokenizer, .threads = options.threads});
+  TextGenerator generator(model->spec, model->precision, model->parameters, *model->tokenizer);
+  nlohmann::ordered_json document = {
+      {"checkpoint", model->checkpoint}, {"step", model->step}, {"prompt", ToValidUtf8(prompt)}};
+  for (sample.sample = 0; sample.sample < options.samples; ++sample.sample) {
+    if (options.json) {
+      const SampledText text = generator.Generate(prompt, sample);
+      if (sample.sample == 0) {
+        document["prompt_tokens"] = text.prompt_tokens;
+        document["text"] = ToValidUtf8(text.text);
+      }
+      document["samples"].push_back(ToJson(text));
+    } else {
+      if (options.samples > 1) out << fmt::format("--- sample {} of {} ---\n", sample.sample + 1, options.samples);
+      Printer printer(out, options.raw);
+      printer(prompt);
+      generator.Generate(prompt, sample, [&printer](std::string_view piece) { printer(piece); });
+      printer.Finish();
+    }
+  }
+  if (options.json) out << document.dump(2) << "\n";
   return 0;
 }
 

@@ -1,79 +1,138 @@
 #include "session/run/sample.h"
 
-#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
-#include <cmath>
+#include <chrono>
 
 #include "base/error.h"
-#include "base/philox.h"
-#include "nn/layer.h"
 
 namespace penstock::session {
 namespace {
 
-int32_t Draw(const at::Tensor& logits, const SampleOptions& options, int64_t position) {
-  const at::Tensor wide = logits.to(at::kDouble).contiguous();
-  const double* values = wide.const_data_ptr<double>();
-  const int64_t n = wide.numel();
-  const auto best = static_cast<int32_t>(std::max_element(values, values + n) - values);
-  if (options.temperature <= 0) return best;
-  std::vector<double> weights(n);
-  for (int64_t i = 0; i < n; ++i) weights[i] = std::exp((values[i] - values[best]) / options.temperature);
-  if (options.top_k > 0 && options.top_k < n) {
-    std::vector<double> sorted = weights;
-    std::nth_element(sorted.begin(), sorted.begin() + (options.top_k - 1), sorted.end(), std::greater<>());
-    const double least = sorted[options.top_k - 1];
-    for (double& w : weights) w = w < least ? 0 : w;
-  }
-  double total = 0;
-  for (const double w : weights) total += w;
-  const PhiloxCounter random = Philox({static_cast<uint32_t>(position), static_cast<uint32_t>(position >> 32), 0, 0},
-                                      MakePhiloxKey(options.seed, "sample"));
-  double left = (static_cast<double>(random[0]) + 0.5) * 0x1p-32 * total;
-  for (int64_t i = 0; i < n; ++i) {
-    left -= weights[i];
-    if (left < 0 && weights[i] > 0) return static_cast<int32_t>(i);
-  }
-  return best;
+using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+at::Tensor ToTensor(const std::vector<int32_t>& ids, int64_t first) {
+  at::Tensor tensor = at::empty({1, static_cast<int64_t>(ids.size()) - first}, at::kLong);
+  std::copy(ids.begin() + first, ids.end(), tensor.mutable_data_ptr<int64_t>());
+  return tensor;
 }
+
+// The text that tokens add to those before them. Decoded together with some of these, because a character may need
+// several tokens and a tokenizer may treat the first one of a text apart (a leading space).
+class AddedText {
+ public:
+  AddedText(const tokenizer::Tokenizer& tokenizer, const std::vector<int32_t>& prompt)
+      : tokenizer_(tokenizer), ids_(prompt) {
+    Anchor();
+  }
+
+  std::string Add(int32_t id) {
+    ids_.push_back(id);
+    const std::string now = tokenizer_.Decode({ids_.data() + first_, ids_.size() - first_});
+    std::string added = now.size() > shown_ ? now.substr(shown_) : std::string();
+    shown_ = std::max(shown_, now.size());
+    if (ids_.size() - first_ >= 2 * kContext) Anchor();
+    return added;
+  }
+
+ private:
+  static constexpr size_t kContext = 32;
+
+  void Anchor() {
+    first_ = ids_.size() - std::min(ids_.size(), kContext);
+    shown_ = tokenizer_.Decode({ids_.data() + first_, ids_.size() - first_}).size();
+  }
+
+  const tokenizer::Tokenizer& tokenizer_;
+  std::vector<int32_t> ids_;
+  size_t first_ = 0;  // ids from here on are decoded
+  size_t shown_ = 0;  // bytes of their text that are given out
+};
 
 }  // namespace
 
-std::string Sample(const model::ModelSpec& spec, model::Precision precision, const checkpoint::NamedTensors& parameters,
-                   const tokenizer::Tokenizer& tokenizer, std::string_view prompt, const SampleOptions& options,
-                   const std::function<void(std::string_view)>& emit) {
-  std::vector<int32_t> ids = tokenizer.Encode(prompt);
-  if (ids.empty()) throw UserError("the prompt is empty; give at least one character");
-  const size_t prompt_tokens = ids.size();
-  at::NoGradGuard no_grad;
-  const auto layers = nn::BuildLayers(spec, 0, static_cast<int>(spec.layers.size()));
-  std::string text;
-  for (int64_t i = 0; i < options.tokens; ++i) {
-    const size_t length = std::min<size_t>(ids.size(), static_cast<size_t>(spec.context));
-    nn::MicroBatchInputs inputs;
-    inputs.tokens = at::empty({1, static_cast<int64_t>(length)}, at::kLong);
-    std::copy(ids.end() - static_cast<ptrdiff_t>(length), ids.end(), inputs.tokens.data_ptr<int64_t>());
-    inputs.sample_ids = {0};
-    nn::LayerContext context;
-    context.batch = &inputs;
-    context.precision = precision;
-    context.training = false;
-    context.head_output = nn::HeadOutput::last_logits;
-    std::vector<at::Tensor> values;
-    for (size_t l = 0; l < layers.size(); ++l) {
-      std::vector<at::Tensor> used;
-      for (const int p : spec.layers[l].parameters) used.push_back(parameters.at(spec.parameters[p].name));
-      values = layers[l]->Forward(values, used, context);
+int64_t WindowStart(int64_t tokens, int64_t context) {
+  if (tokens <= context) return 0;
+  const int64_t jump = std::max<int64_t>(1, context / 2);
+  return (tokens - context + jump - 1) / jump * jump;
+}
+
+std::vector<int32_t> PromptTokens(const tokenizer::Tokenizer& tokenizer, std::string_view prompt, bool specials) {
+  std::vector<int32_t> ids;
+  if (const auto first = tokenizer.beginning_of_text()) ids.push_back(*first);
+  const std::vector<int32_t> text = specials ? tokenizer.EncodeWithSpecials(prompt) : tokenizer.Encode(prompt);
+  ids.insert(ids.end(), text.begin(), text.end());
+  if (ids.empty()) ids.push_back(tokenizer.end_of_document());
+  return ids;
+}
+
+TextGenerator::TextGenerator(const model::ModelSpec& spec, model::Precision precision,
+                             const checkpoint::NamedTensors& parameters, const tokenizer::Tokenizer& tokenizer)
+    : spec_(spec), precision_(precision), tokenizer_(tokenizer) {
+  for (const model::ParameterSpec& p : spec.parameters) parameters_.push_back(parameters.at(p.name));
+}
+
+std::vector<double> TextGenerator::Logits(const std::vector<int32_t>& ids, bool cache) {
+  const auto count = static_cast<int64_t>(ids.size());
+  const int64_t start = WindowStart(count, spec_.context);
+  const std::vector<int32_t> seen(ids.begin() + start, ids.end());
+  at::Tensor logits;
+  if (!cache) {
+    logits = nn::LastLogits(spec_, precision_, parameters_, ToTensor(seen, 0));
+  } else {
+    if (decoder_ == nullptr || decoder_->capacity() < static_cast<int64_t>(seen.size())) {
+      const int64_t capacity = std::min(spec_.context, std::max<int64_t>(wanted_, count));
+      decoder_ = std::make_unique<nn::Decoder>(spec_, precision_, parameters_, capacity);
+      kept_.clear();
     }
-    ids.push_back(Draw(values[0][0], options, i));
-    // Decoded as a whole: a character may need several tokens.
-    const std::string grown = tokenizer.Decode({ids.data() + prompt_tokens, ids.size() - prompt_tokens});
-    if (emit) emit(std::string_view(grown).substr(text.size()));
-    text = grown;
+    // What is kept of the same tokens at the same positions stays; the last one is computed in any case.
+    const auto common = std::mismatch(kept_.begin(), kept_.end(), seen.begin(), seen.end()).first - kept_.begin();
+    const int64_t kept = std::min<int64_t>(common, static_cast<int64_t>(seen.size()) - 1);
+    decoder_->Truncate(kept);
+    logits = decoder_->Append(ToTensor(seen, kept));
+    kept_ = seen;
   }
-  return text;
+  const at::Tensor wide = logits[0].to(at::kDouble).contiguous();
+  const double* values = wide.const_data_ptr<double>();
+  // Rows that only round the vocabulary up have no text.
+  return {values, values + std::min<int64_t>(wide.numel(), tokenizer_.vocabulary())};
+}
+
+SampledText TextGenerator::Generate(std::string_view prompt, const SampleOptions& options,
+                                    const std::function<void(std::string_view)>& emit) {
+  CheckSamplingOptions(options.sampling);
+  std::vector<int32_t> ids = PromptTokens(tokenizer_, prompt, options.specials);
+  for (const int32_t id : ids)
+    if (id >= spec_.vocabulary)
+      throw UserError("the prompt has token {}, and the model knows {} tokens; give the tokenizer it was trained with",
+                      id, spec_.vocabulary);
+  SampledText out;
+  out.prompt_tokens = static_cast<int64_t>(ids.size());
+  wanted_ = out.prompt_tokens + options.tokens;
+  AddedText added(tokenizer_, ids);
+  Clock::time_point start = Clock::now();
+  for (int64_t i = 0; i < options.tokens; ++i) {
+    const std::vector<double> p = NextTokenProbabilities(Logits(ids, options.cache), options.sampling);
+    const int32_t id = TokenAt(p, SamplingUniform(options.seed, options.sample, i));
+    if (i == 0) {
+      out.prompt_seconds = SecondsSince(start);
+      start = Clock::now();
+    }
+    if (options.stop_at_end && id == tokenizer_.end_of_document()) {
+      out.ended = true;
+      break;
+    }
+    ids.push_back(id);
+    out.ids.push_back(id);
+    const std::string piece = added.Add(id);
+    out.text += piece;
+    if (emit && !piece.empty()) emit(piece);
+  }
+  out.seconds = SecondsSince(start);
+  return out;
 }
 
 }  // namespace penstock::session

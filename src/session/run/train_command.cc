@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/units.h"
+#include "base/utf8_stream.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/next_step.h"
 #include "report/metrics.h"
@@ -345,9 +346,11 @@ class TrainRun {
                           last.result.verdict.loss < entropy ? "below" : "not below", entropy);
     if (!checkpoint_.empty()) log_ << fmt::format("checkpoint: {}\n", checkpoint_);
     if (failure_.empty() && signal_ == 0 && s().train.sample_tokens > 0) {
-      const std::string text = Sample(
-          run_->job.spec, run_->job.precision, outcome_.parameters, *run_->text.tokenizer, s().train.sample_prompt,
-          {.tokens = s().train.sample_tokens, .temperature = s().train.sample_temperature, .seed = run_->job.seed});
+      TextGenerator generator(run_->job.spec, run_->job.precision, outcome_.parameters, *run_->text.tokenizer);
+      const SampleOptions sample{.tokens = s().train.sample_tokens,
+                                 .sampling = {.temperature = s().train.sample_temperature},
+                                 .seed = run_->job.seed};
+      const std::string text = ToValidUtf8(generator.Generate(s().train.sample_prompt, sample).text);
       summary["sample"] = s().train.sample_prompt + text;
       if (!json_) log_ << "--- sample ---\n" << s().train.sample_prompt << text << "\n--------------\n";
     }

@@ -1,0 +1,62 @@
+#include "session/run/open_model.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <thread>
+
+#include "base/error.h"
+#include "checkpoint/checkpoint.h"
+#include "runtime/environment.h"
+#include "runtime/train_loop.h"
+#include "session/run/find_tokenizer.h"
+#include "session/run/prepare.h"
+
+namespace penstock::session {
+namespace {
+
+// Below it the threads of one operation wait for each other longer than they work.
+constexpr int64_t kParametersWorthThreads = 10'000'000;
+
+}  // namespace
+
+std::unique_ptr<OpenedModel> OpenModel(const OpenModelOptions& options) {
+  if (options.threads < 0 || options.threads > 1024)
+    throw UserError("--threads is from 1 to 1024, or 0 to choose; not {}", options.threads);
+  const std::string inside = options.from + "/checkpoints";  // of a run directory
+  const checkpoint::Checkpoint from(
+      checkpoint::ResolveCheckpoint(std::filesystem::is_directory(inside) ? inside : options.from));
+  auto opened = std::make_unique<OpenedModel>();
+  opened->checkpoint = from.path();
+  opened->step = from.state().step;
+  Settings& values = opened->settings.values;
+  opened->settings.config.LoadText(from.state().config, from.path() + " (its configuration)");
+  opened->settings.config.Finish();
+  runtime::PrepareProcess(/*reproducible=*/false);
+  opened->tokenizer = OpenTokenizer(from.state(), from.path(), values.data.tokenizer, options.tokenizer);
+  // The model's vocabulary may be the tokenizer's, which need not lie where the run found it.
+  values.data.tokenizer =
+      options.tokenizer.empty() ? FindTokenizer(from.path(), values.data.tokenizer) : options.tokenizer;
+  opened->spec = ModelOf(opened->settings);
+  from.RequireModel(ModelFingerprint(opened->spec));
+  if (opened->spec.vocabulary < opened->tokenizer->vocabulary())
+    throw UserError("the model knows {} tokens and the tokenizer '{}' has {}; give the one it was trained with",
+                    opened->spec.vocabulary, opened->tokenizer->name(), opened->tokenizer->vocabulary());
+  opened->precision = model::ParsePrecision(values.numerics.precision);
+  if (const auto data = from.state().extra.find("data.fingerprint"); data != from.state().extra.end())
+    opened->data_fingerprint = data->second;
+  runtime::Job job;
+  job.spec = opened->spec;
+  job.precision = opened->precision;
+  job.optimizer = values.optimizer;
+  for (const checkpoint::TensorSpec& tensor : runtime::ModelTensors(job))
+    opened->parameters[tensor.name] = from.ReadModel(tensor);
+  const int64_t cores = std::max(1u, std::thread::hardware_concurrency());
+  at::set_num_threads(static_cast<int>(options.threads > 0                                         ? options.threads
+                                       : opened->spec.parameter_count() >= kParametersWorthThreads ? cores
+                                                                                                   : 1));
+  return opened;
+}
+
+}  // namespace penstock::session
