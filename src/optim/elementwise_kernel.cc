@@ -1,6 +1,7 @@
 #include "optim/elementwise_kernel.h"
 
 #include <cmath>
+#include <limits>
 
 namespace penstock::optim {
 namespace {
@@ -8,6 +9,16 @@ namespace {
 template <typename T>
 void Add(T* __restrict__ left, const T* __restrict__ right, int64_t n) {
   for (int64_t i = 0; i < n; ++i) left[i] += right[i];
+}
+
+template <typename T>
+bool Scale(T* x, T factor, int64_t n) {
+  int bad = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    x[i] *= factor;
+    bad |= std::abs(x[i]) <= std::numeric_limits<T>::max() ? 0 : 1;  // a comparison with NaN is false
+  }
+  return bad == 0;
 }
 
 template <typename T>
@@ -53,6 +64,9 @@ void Sgd(const SgdScalars<T>& s, T* p, const T* g, T* buffer, int64_t n) {
 
 void AddInto(float* left, const float* right, int64_t n) { Add(left, right, n); }
 void AddInto(double* left, const double* right, int64_t n) { Add(left, right, n); }
+
+bool ScaleInto(float* x, float factor, int64_t n) { return Scale(x, factor, n); }
+bool ScaleInto(double* x, double factor, int64_t n) { return Scale(x, factor, n); }
 
 void AdamWStep(const AdamWScalars<float>& s, float* p, const float* g, float* m, float* v, int64_t n) {
   AdamW(s, p, g, m, v, n);

@@ -13,6 +13,10 @@ namespace penstock::optim {
 void AddInto(float* left, const float* right, int64_t n);
 void AddInto(double* left, const double* right, int64_t n);
 
+// x[i] *= factor; whether all of them are finite then.
+bool ScaleInto(float* x, float factor, int64_t n);
+bool ScaleInto(double* x, double factor, int64_t n);
+
 // Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR'19, algorithm 2:
 //   g' = scale g;  p = p keep;  m = m + (g' - m) (1 - beta1);  v = v beta2 + (1 - beta2) g' g'
 //   p = p - step m / (sqrt(v) / root + eps)

@@ -28,6 +28,7 @@ StepMetrics FromJson(const Json& line) {
   m.seconds = number(line.at("seconds"));
   m.tokens_per_second = number(line.at("tokens_per_second"));
   m.applied = line.at("applied").get<bool>();
+  if (line.contains("loss_scale")) m.loss_scale = number(line.at("loss_scale"));
   if (line.contains("peak_bytes")) m.peak_bytes = line.at("peak_bytes").get<std::vector<int64_t>>();
   return m;
 }
@@ -40,6 +41,7 @@ std::string PrintMetrics(const StepMetrics& m) {
   line += fmt::format(",\"lr\":{},\"tokens\":{},\"tokens_per_second\":{},\"seconds\":{},\"applied\":{}",
                       JsonNumber(m.learning_rate), m.tokens, JsonNumber(m.tokens_per_second), JsonNumber(m.seconds),
                       m.applied);
+  if (m.loss_scale) line += fmt::format(",\"loss_scale\":{}", JsonNumber(*m.loss_scale));
   if (!m.peak_bytes.empty()) {
     line += ",\"peak_bytes\":[";
     for (size_t r = 0; r < m.peak_bytes.size(); ++r) line += fmt::format("{}{}", r == 0 ? "" : ",", m.peak_bytes[r]);

@@ -69,6 +69,7 @@ std::string Progress::Line(const StepMetrics& m) const {
   line += fmt::format("  {} tokens/s", FormatCount(m.tokens_per_second));
   if (m.step < last_step_) line += fmt::format("  {} left", FormatSeconds(seconds_per_step_ * (last_step_ - m.step)));
   if (!m.applied) line += "  update skipped (not finite)";
+  if (!m.applied && m.loss_scale) line += fmt::format(", loss scale was {}", *m.loss_scale);
   return line;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "memory/accounting.h"
+#include "optim/unscale.h"
 #include "runtime/executor.h"
 #include "schedule/buffers.h"
 
@@ -124,6 +125,14 @@ schedule::UseRef UseOf(const ExecutionContext& context, int stage, int layer, in
 void AddLeaf(ExecutionContext& context, int stage, int m, const Alias& alias, at::Tensor gradient) {
   memory::MemoryScope scope(memory::BufferClass::gradient);
   const auto start = context.clock.on() ? LayerClock::Clock::now() : LayerClock::Clock::time_point{};
+  if (gradient.defined() && context.job.leaf_fault)
+    context.job.leaf_fault(context.binding.step, m, alias.parameter, gradient);
+  if (gradient.defined() && context.job.loss_scale.enabled &&
+      !optim::Unscale(gradient, context.binding.loss_scale)) {
+    const auto layers = static_cast<int64_t>(context.job.spec.layers.size());
+    const LeafFault fault{m * layers + (layers - 1 - alias.layer), alias.parameter};
+    if (!context.leaf_fault || fault < *context.leaf_fault) context.leaf_fault = fault;
+  }
   if (context.job.observer != nullptr)
     context.job.observer->Leaf(context.binding.step, m, alias.layer, alias.parameter, gradient);
   optim::PartialSums& sums = SumsOf(context, UseOf(context, stage, alias.layer, alias.parameter), alias.parameter);
@@ -150,7 +159,7 @@ std::vector<at::Tensor> OutputGradients(ExecutionContext& context, int stage, in
         context.binding.valid_tokens == 0 ? 0.0 : 1.0 / static_cast<double>(context.binding.valid_tokens);
     const double value =
         context.job.precision == model::Precision::fp64 ? scale : static_cast<double>(static_cast<float>(scale));
-    return {at::full({}, value, saved.outputs[0].options().requires_grad(false))};
+    return {at::full({}, value * context.binding.loss_scale, saved.outputs[0].options().requires_grad(false))};
   }
   std::vector<at::Tensor> total;
   for (const int e : context.schedule.graph.outputs(stage)) {

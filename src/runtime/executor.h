@@ -35,7 +35,16 @@ struct Verdict {
   double norm = 0;  // of the gradient of the mean loss, before clipping
   float clip_factor = 1.0f;
   double loss = 0;          // mean over the valid tokens of the step
+  bool loss_finite = true;  // else it was not a gradient that went wrong first
   std::string first_fault;  // the first non-finite loss or gradient, in words; empty when finite
+};
+
+// A leaf with an element that is not finite. Ordered as one rank would come to them: micro-batch after micro-batch,
+// each from the last layer to the first.
+struct LeafFault {
+  int64_t place = 0;  // micro-batch x number of layers + layers behind this one
+  int parameter = 0;
+  friend auto operator<=>(const LeafFault&, const LeafFault&) = default;
 };
 
 struct StepResult {
@@ -63,6 +72,7 @@ struct ExecutionContext {
   const nn::MicroBatchInputs& Inputs(int micro_batch);
   int num_micro_batches() const { return schedule.num_micro_batches(); }
   std::unordered_map<int, nn::MicroBatchInputs> inputs;
+  std::optional<LeafFault> leaf_fault = {};  // the first one of this rank; looked for with Job::loss_scale
 };
 
 // Handler of an operator (task, check, collective, copy, send, recv); registered by a file in runtime/ops. Same names

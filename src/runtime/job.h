@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/loss_scale.h"
 #include "model/partition.h"
 #include "model/precision.h"
 #include "model/spec.h"
@@ -42,10 +43,12 @@ struct Job {
   bool reproducible = false;  // canonical tree (docs/numerics.md); else running sums
   bool serial = false;        // every action waits for its own completion: the reference semantics
   optim::OptimizerConfig optimizer;
+  LossScaleConfig loss_scale;    // enabled: leaves are looked at for what is not finite, and unscaled
   int64_t total_updates = 1;     // where a cosine ends
   Observer* observer = nullptr;  // not owned; sees gradients as they are made
-  // Fault seam of tests: what the loss of a micro-batch is taken for.
+  // Fault seams of tests: what the loss of a micro-batch is taken for, and changes of a leaf while it is still scaled.
   std::function<double(int64_t step, int micro_batch, double loss_sum)> loss_fault;
+  std::function<void(int64_t step, int micro_batch, int parameter, at::Tensor& gradient)> leaf_fault;
 };
 
 // Sizes and samples of one step, bound by the host at its start and equal on all ranks.
@@ -59,6 +62,7 @@ struct StepBinding {
   int64_t applied_updates = 0;  // before this step
   std::vector<MicroBatchSize> micro_batches;
   int64_t valid_tokens = 0;  // of the whole step: the N of the loss
+  double loss_scale = 1;     // a power of two; only with Job::loss_scale
   bool dry = false;          // the verdict is made, no update is applied
   // The micro-batch itself; called by the ranks that need it, from several threads at once.
   std::function<nn::MicroBatchInputs(int micro_batch)> materialize;

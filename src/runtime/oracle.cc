@@ -67,12 +67,13 @@ class PlainLoop final : public Oracle {
       const at::Tensor loss = Loss(inputs, binding.step, [&](size_t l) { return aliases[l]; });
       losses[j] = loss.item<double>();
       const auto gradients = torch::autograd::grad(
-          {loss}, all, {at::full({}, GradientScale(job_, binding), loss.options().requires_grad(false))},
+          {loss}, all, {at::full({}, GradientScale(job_, binding) * binding.loss_scale, loss.options().requires_grad(false))},
           /*retain_graph=*/false, /*create_graph=*/false, /*allow_unused=*/true);
       size_t next = 0;
       for (size_t l = 0; l < leaves.size(); ++l)
         for (size_t i = 0; i < leaves[l].size(); ++i) {
-          const at::Tensor g = gradients[next++];
+          at::Tensor g = gradients[next++];
+          if (g.defined() && binding.loss_scale != 1) g = g / binding.loss_scale;
           if (job_.observer != nullptr)
             job_.observer->Leaf(binding.step, j, static_cast<int>(l), job_.spec.layers[l].parameters[i], g);
           leaves[l][i][j] = g.defined() ? g.to(nn::WideType(job_.precision)).contiguous() : g;
@@ -137,14 +138,15 @@ class WholeBatch final : public Oracle {
                                    return used;
                                  }) /
                             static_cast<double>(binding.valid_tokens);
-    torch::autograd::backward({loss});
+    torch::autograd::backward({loss * binding.loss_scale});
     OracleStep step;
     step.loss = loss.item<double>();
     const bool largest = optim::ParseNormKind(job_.optimizer.clip_norm) == optim::NormKind::infinity;
     double squares = 0, maximum = 0;
     std::vector<at::Tensor> gradients;
     for (size_t p = 0; p < leaves.size(); ++p) {
-      gradients.push_back(leaves[p].grad().defined() ? leaves[p].grad() : at::zeros_like(leaves[p]));
+      gradients.push_back(leaves[p].grad().defined() ? leaves[p].grad() / binding.loss_scale
+                                                     : at::zeros_like(leaves[p]));
       if (job_.observer != nullptr) job_.observer->Gradient(binding.step, static_cast<int>(p), gradients.back());
       const at::Tensor wide = gradients.back().to(at::kDouble);
       const double norm = wide.norm().item<double>();

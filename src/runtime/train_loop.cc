@@ -79,6 +79,11 @@ std::optional<double> NormOf(const StepResult& result) {
   return result.checked ? std::optional<double>(result.verdict.norm) : std::nullopt;
 }
 
+LossScale::Step ScaleStepOf(bool applied, const Verdict& verdict) {
+  if (applied) return LossScale::Step::applied;
+  return verdict.loss_finite ? LossScale::Step::gradient_not_finite : LossScale::Step::loss_not_finite;
+}
+
 bool HasCheck(const schedule::Schedule& schedule) {
   for (const auto& list : schedule.ranks)
     for (const schedule::Action& action : list)
@@ -87,8 +92,11 @@ bool HasCheck(const schedule::Schedule& schedule) {
 }
 
 // One more step, which is not applied: what whoever goes on from the last checkpoint must see first.
-void CheckLastSave(const TrainLoop& loop, Executor& executor, CheckpointSaver& saver, int64_t applied, int rank) {
+// Not a step of the run: the loss scale that it is computed with stays what it is.
+void CheckLastSave(const TrainLoop& loop, Executor& executor, CheckpointSaver& saver, int64_t applied, double scale,
+                   int rank) {
   StepBinding binding = loop.bind(loop.end_step, applied);
+  binding.loss_scale = scale;
   binding.dry = true;
   const StepResult result = executor.RunStep(*loop.schedule, binding, nullptr);
   if (rank == 0 && result.checked && result.verdict.finite)
@@ -165,11 +173,14 @@ TrainOutcome RunTrainLoop(const TrainLoop& loop, bool keep_state) {
       }
     };
     int64_t applied = loop.applied_updates;
+    LossScale loss_scale =
+        loop.loss_scale ? LossScale(job.loss_scale, *loop.loss_scale) : LossScale(job.loss_scale);
     int64_t saved = -1;  // the last step after which the state was saved
     bool stopped = false;
     Clock::time_point step_start = Clock::now();
     for (int64_t step = loop.first_step; step < loop.end_step; ++step) {
-      const StepBinding binding = loop.bind(step, applied);
+      StepBinding binding = loop.bind(step, applied);
+      binding.loss_scale = loss_scale.value();
       const bool record = step >= loop.timeline_first && step < loop.timeline_first + loop.timeline_count;
       StepReport report;
       report.step = step;
@@ -177,9 +188,13 @@ TrainOutcome RunTrainLoop(const TrainLoop& loop, bool keep_state) {
       // The verdict is the same on all ranks; a schedule without check always applies.
       const bool applied_now = !report.result.checked || report.result.verdict.finite;
       applied += applied_now ? 1 : 0;
+      const LossScaleState scale_before = loss_scale.state();
+      loss_scale.After(ScaleStepOf(applied_now, report.result.verdict));
       AfterStep next = AfterStep::go_on;
       if (rank == 0) {
         report.applied_updates = applied;
+        report.scale = binding.loss_scale;
+        report.loss_scale = loss_scale.state();
         report.result.applied = applied_now;
         report.valid_tokens = binding.valid_tokens;
         for (const MicroBatchSize& size : binding.micro_batches) report.samples += size.samples;
@@ -201,7 +216,10 @@ TrainOutcome RunTrainLoop(const TrainLoop& loop, bool keep_state) {
         decision = Agree(communicator, step, decision);
       }
       const bool wrong = decision == Decision::step_went_wrong, stop = decision != Decision::go_on;
-      if (wrong) report.step = step - 1;  // the state is that of the step before
+      if (wrong) {  // the state is that of the step before
+        report.step = step - 1;
+        report.loss_scale = scale_before;
+      }
       if (saver && rank == 0 && applied_now) saver->AfterStep(step, report.result.verdict.loss, NormOf(report.result));
       const bool due = wrong ? loop.save_at_stop && step > loop.first_step && saved != step - 1
                              : (loop.save_after && loop.save_after(step)) || (stop && loop.save_at_stop);
@@ -221,7 +239,7 @@ TrainOutcome RunTrainLoop(const TrainLoop& loop, bool keep_state) {
       tell_published();
       // Every rank knows whether there is a save to check: it is the state after the last step.
       if (loop.check_last_save && !stopped && saved + 1 == loop.end_step && HasCheck(schedule))
-        CheckLastSave(loop, executor, *saver, applied, rank);
+        CheckLastSave(loop, executor, *saver, applied, loss_scale.value(), rank);
     }
     if (keep_state) {
       const TensorSource model = ModelSource(job, schedule, communicator, state);

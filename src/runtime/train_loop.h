@@ -30,6 +30,8 @@ struct StepReport {
   int64_t samples = 0;
   int64_t valid_tokens = 0;
   double seconds = 0;  // rank 0, from the end of the previous step
+  double scale = 1;    // of the loss in this step
+  LossScaleState loss_scale{};  // after this step
 };
 
 enum class AfterStep { go_on, stop };
@@ -40,6 +42,7 @@ struct TrainLoop {
   int64_t first_step = 0;
   int64_t end_step = 0;                            // one past the last
   int64_t applied_updates = 0;                     // before first_step
+  std::optional<LossScaleState> loss_scale{};      // before first_step; none: the initial one of the job
   const checkpoint::Checkpoint* resume = nullptr;  // states are read from it when not null
   // The sizes and samples of a step; called by every rank, from several threads.
   std::function<StepBinding(int64_t step, int64_t applied_updates)> bind;

@@ -64,6 +64,15 @@ std::string StagesInWords(const Plan& plan) {
   return text;
 }
 
+// Where nobody gave a peak for fp16, that of bf16: the products are as wide.
+std::shared_ptr<const cluster::Cluster> WithFp16(const cluster::Cluster& given) {
+  auto cluster = std::make_shared<cluster::Cluster>(given);
+  for (cluster::Device& device : cluster->devices)
+    if (const auto bf16 = device.flops_per_second.find("bf16"); bf16 != device.flops_per_second.end())
+      device.flops_per_second.try_emplace("fp16", bf16->second);
+  return cluster;
+}
+
 }  // namespace
 
 bool Prediction::fits() const {
@@ -101,12 +110,13 @@ std::shared_ptr<const cluster::Cluster> ClusterOf(const LoadedSettings& loaded) 
 
 std::optional<cost::Arithmetic> ArithmeticOf(const LoadedSettings& loaded, const cluster::Cluster& cluster) {
   const Settings& s = loaded.values;
-  const bool own = s.cluster.arithmetic == "own" ||
-                   (s.cluster.arithmetic == "auto" && (s.numerics.precision != "bf16" || cluster.devices[0].cores > 0));
+  const bool narrow = s.numerics.precision == "bf16" || s.numerics.precision == "fp16";
+  const bool own =
+      s.cluster.arithmetic == "own" || (s.cluster.arithmetic == "auto" && (!narrow || cluster.devices[0].cores > 0));
   if (!own) {
     // Devices from before bf16 compute in fp16 at the same widths.
     const auto& peaks = cluster.devices[0].flops_per_second;
-    const bool fp16 = peaks.count("bf16") == 0 && peaks.count("fp16") > 0;
+    const bool fp16 = peaks.count("fp16") > 0 && (s.numerics.precision == "fp16" || peaks.count("bf16") == 0);
     cost::Arithmetic arithmetic = cost::MixedArithmetic(fp16 ? "fp16" : "bf16");
     const int gradient = Registry<cost::Stack>::Find(s.cluster.stack).gradient_bytes;
     if (gradient > 0) arithmetic.gradient_bytes = gradient;
@@ -123,6 +133,7 @@ std::optional<cost::Arithmetic> ArithmeticOf(const LoadedSettings& loaded, const
 
 Prediction Predict(const LoadedSettings& loaded, const Plan& plan, std::shared_ptr<const cluster::Cluster> cluster) {
   const Settings& s = loaded.values;
+  if (s.numerics.precision == "fp16") cluster = WithFp16(*cluster);
   Prediction p;
   p.cluster = cluster;
   p.placement = PlacementOf(loaded, cluster);

@@ -108,7 +108,7 @@ void ClusterSettings::Declare(config::Section& s) {
   s.String("arithmetic", &arithmetic,
            {.choices = {"auto", "own", "mixed"},
             .help = "own: what this project's runtime keeps and sends; mixed: 16-bit weights, activations and messages "
-                    "with fp32 gradients and master weights; auto: own on CPUs or unless numerics.precision is bf16"});
+                    "with fp32 gradients and master weights; auto: own on CPUs or unless numerics.precision is bf16 or fp16"});
   s.String("stack", &stack,
            {.choices = Registry<cost::Stack>::Names(),
             .help = "what the training software overlaps and fuses (docs/exam.md)"});
@@ -151,8 +151,17 @@ void ParallelSettings::Declare(config::Section& s) {
 void NumericsSettings::Declare(config::Section& s) {
   s.Help("Arithmetic (docs/numerics.md).");
   s.String("precision", &precision,
-           {.choices = {"fp32", "fp64", "bf16"}, .help = "bf16: mixed, fp32 master weights and accumulation"});
+           {.choices = {"fp32", "fp64", "bf16", "fp16"},
+            .help = "bf16, fp16: mixed, fp32 master weights and accumulation; fp16 with a scaled loss"});
   s.Bool("reproducible", &reproducible, {.help = "the same bits in any layout: canonical summation tree"});
+  loss_scale.Declare(
+      s, [this] { return precision == "fp16"; }, "numerics.precision = 'fp16'");
+}
+
+LossScaleConfig NumericsSettings::MakeLossScale() const {
+  LossScaleConfig config = loss_scale;
+  config.enabled = precision == "fp16";
+  return config;
 }
 
 void RuntimeSettings::Declare(config::Section& s) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/config.h"
+#include "base/loss_scale.h"
 #include "base/optimizer_config.h"
 #include "data/config.h"
 #include "model/family.h"
@@ -52,6 +53,9 @@ struct ParallelSettings {
 struct NumericsSettings {
   std::string precision = "fp32";
   bool reproducible = false;
+  LossScaleConfig loss_scale;
+  // Ready to use: enabled where the precision needs it.
+  LossScaleConfig MakeLossScale() const;
   void Declare(config::Section& s);
 };
 

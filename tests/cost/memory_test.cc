@@ -140,6 +140,7 @@ TEST(Memory, ASplitBackwardKeepsTheOperandsOfItsWeightHalf) {
   const int64_t h = 8, operands = 3 * h + 4 * h, outputs = 3 * h + h + 4 * h + h;
   EXPECT_EQ(StashBytes(spec, 1, kSamples, kLength, model::Precision::fp32), kTokens * (operands + outputs) * 4);
   EXPECT_EQ(StashBytes(spec, 1, kSamples, kLength, model::Precision::bf16), kTokens * (operands * 2 + outputs * 4));
+  EXPECT_EQ(StashBytes(spec, 1, kSamples, kLength, model::Precision::fp16), kTokens * (operands * 2 + outputs * 4));
   EXPECT_EQ(StashBytes(spec, 0, kSamples, kLength, model::Precision::fp32), 0);  // the embedding has nothing to defer
 }
 

@@ -31,16 +31,21 @@ std::vector<int> Blocks(const session::Plan& plan) {
   return blocks;
 }
 
-// NVIDIA/Megatron-LM issue 1304: 30 layers over 4 stages trained 28.
+// https://github.com/NVIDIA/Megatron-LM/issues/1304, https://github.com/NVIDIA/Megatron-LM/pull/823: 30 layers over 4
+// stages trained 28.
 TEST(IssueB1, NoLayerIsDropped) {
   const auto thirty =
       session::MakePlan(*tiny::Settings({"model.layers=30", "parallel.pipeline=4", "parallel.stages='even'"}), true);
   EXPECT_EQ(Blocks(thirty), (std::vector<int>{8, 8, 7, 7}));
   EXPECT_EQ(static_cast<int>(thirty.spec.layers.size()), 32);  // with embedding and head
   EXPECT_NE(thirty.explanation.find("stage 3"), std::string::npos);
+  EXPECT_EQ(thirty.explanation.find("stage 3"), thirty.explanation.rfind("stage 3")) << "printed once";
   const auto seven = session::MakePlan(*tiny::Settings({"model.layers=7", "parallel.pipeline=4"}), true);
   const std::vector<int> blocks = Blocks(seven);
   EXPECT_EQ(std::accumulate(blocks.begin(), blocks.end(), 0), 7);
+  // Balanced by cost, head and embedding counted: no stage is without a block, none has more than two blocks too many.
+  EXPECT_GE(*std::min_element(blocks.begin(), blocks.end()), 1);
+  EXPECT_LE(*std::max_element(blocks.begin(), blocks.end()), 3);
   EXPECT_THROW(
       session::MakePlan(*tiny::Settings({"model.layers=7", "parallel.pipeline=4", "parallel.stages='2,2,1,1'"}), true),
       UserError);

@@ -114,6 +114,39 @@ TEST(Functions, LinearInBf16) {
   EXPECT_LT(RelativeError(value, exact), 1e-6);
 }
 
+TEST(Functions, LinearInFp16) {
+  const List inputs = {Values({40, 64}).to(at::kFloat), Values({32, 64}, 1).to(at::kFloat)};
+  Tensor value, expected;
+  const List a = Gradients([](const List& t) { return Linear(t[0], t[1], {}, Precision::fp16); }, inputs, &value);
+  const List b = Gradients([](const List& t) { return at::linear(t[0], t[1]); }, inputs, &expected);
+  EXPECT_EQ(value.scalar_type(), at::kFloat);
+  EXPECT_LT(RelativeError(value, expected), 1e-3);  // operands carry 11 bits
+  EXPECT_GT(RelativeError(value, expected), 1e-6);
+  for (size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(a[i].scalar_type(), at::kFloat);
+    EXPECT_LT(RelativeError(a[i], b[i]), 1e-3) << i;
+  }
+  const Tensor exact = at::mm(inputs[0].to(at::kHalf).to(at::kDouble), inputs[1].to(at::kHalf).to(at::kDouble).t());
+  EXPECT_LT(RelativeError(value, exact), 1e-6);
+}
+
+// What loss scaling is for: gradients below 2^-25 are zero as operands, above 65,504 infinite. The results are fp32.
+TEST(Functions, LinearInFp16HasTheRangeOfFp16) {
+  const Tensor x = at::ones({2, 4}), w = at::ones({3, 4});
+  const auto gradient = [&](double factor) {
+    Tensor value;
+    return Gradients([&](const List& t) { return Linear(t[0], t[1], {}, Precision::fp16) * factor; }, {x, w}, &value)[1];
+  };
+  EXPECT_EQ(gradient(0x1p-27).abs().max().item<double>(), 0);
+  EXPECT_GT(gradient(0x1p-27 * 65536).abs().max().item<double>(), 0);
+  EXPECT_TRUE(gradient(1e4).isfinite().all().item<bool>());
+  EXPECT_FALSE(gradient(1e6).isfinite().all().item<bool>());
+  // In the forward pass too, and the product of what fits may be larger than fp16 goes.
+  const auto product = [](double factor) { return Linear(at::full({1, 4}, factor), at::ones({1, 4}), {}, Precision::fp16); };
+  EXPECT_EQ(product(60000).item<double>(), 240000);
+  EXPECT_TRUE(std::isinf(product(70000).item<double>()));
+}
+
 TEST(Functions, Norms) {
   const List inputs = {Values({3, 5, 16}), Values({16}, 1).add_(1.5), Values({16}, 2)};
   ExpectLike([](const List& t) { return LayerNorm(t[0], t[1], t[2], 1e-5); },

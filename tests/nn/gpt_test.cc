@@ -140,18 +140,22 @@ TEST(Gpt, FusedAndReferenceAttentionAgree) {
   }
 }
 
-TEST(Gpt, Bf16IsCloseToFp32) {
+TEST(Gpt, Bf16AndFp16AreCloseToFp32) {
   for (const char* family : {"gpt2", "llama"}) {
     const model::ModelSpec spec = model::BuildGptSpec(TinyConfig(family));
     const auto parameters = InitialParameters(spec, Precision::fp32);
     const MicroBatchInputs batch = MakeMicroBatch({5, 6}, 16, spec.vocabulary);
     const RunResult exact = RunModel(spec, parameters, {.batch = &batch, .precision = Precision::fp32});
-    const RunResult mixed = RunModel(spec, parameters, {.batch = &batch, .precision = Precision::bf16});
-    EXPECT_NEAR(mixed.loss, exact.loss, 5e-3 * exact.loss);
-    for (const auto& [name, leaf] : mixed.leaves) {
-      EXPECT_EQ(leaf.scalar_type(), at::kFloat);
-      EXPECT_LT(RelativeError(leaf, exact.leaves.at(name)), 5e-2)
-          << name;  // 2^-9 per operand; through 16 products in a row, backward too
+    for (const Precision precision : {Precision::bf16, Precision::fp16}) {
+      const double finer = precision == Precision::fp16 ? 8 : 1;  // 11 bits instead of 8
+      const RunResult mixed = RunModel(spec, parameters, {.batch = &batch, .precision = precision});
+      EXPECT_NEAR(mixed.loss, exact.loss, 5e-3 / finer * exact.loss);
+      EXPECT_NE(mixed.loss, exact.loss);
+      for (const auto& [name, leaf] : mixed.leaves) {
+        EXPECT_EQ(leaf.scalar_type(), at::kFloat);
+        EXPECT_LT(RelativeError(leaf, exact.leaves.at(name)), 5e-2 / finer)
+            << name;  // 2^-9 per operand; through 16 products in a row, backward too
+      }
     }
   }
 }

@@ -20,7 +20,7 @@ struct Case {
 std::vector<Case> Cases() {
   std::vector<Case> cases;
   for (const std::string& family : Registry<model::ModelFamily>::Names()) {
-    for (const Precision precision : {Precision::fp32, Precision::fp64, Precision::bf16}) {
+    for (const Precision precision : {Precision::fp32, Precision::fp64, Precision::bf16, Precision::fp16}) {
       model::GptConfig config = TinyConfig(family);
       cases.push_back({fmt::format("{}_{}", family, model::PrecisionName(precision)), config, precision});
     }

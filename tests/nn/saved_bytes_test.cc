@@ -47,7 +47,7 @@ class SavedBytes : public testing::Test {
 
 TEST_F(SavedBytes, AreWhatAForwardKeeps) {
   for (const char* family : {"gpt2", "llama"})
-    for (const Precision precision : {Precision::fp32, Precision::fp64, Precision::bf16}) {
+    for (const Precision precision : {Precision::fp32, Precision::fp64, Precision::bf16, Precision::fp16}) {
       model::GptConfig config = TinyConfig(family);
       config.dropout = 0.1;  // masks are not kept
       const model::ModelSpec spec = model::BuildGptSpec(config);

@@ -187,5 +187,34 @@ TEST(Executor, Bf16) {
             checkpoint::Verdict::equal);
 }
 
+// fp16: the scale does not show in the result unless something is rounded away, and any layout has the same bits.
+TEST(Executor, Fp16) {
+  const auto run = [](const SmallLayout& layout, double scale, double min_scale, int steps) {
+    const auto small = MakeSmallJob(layout);
+    small->job.precision = model::Precision::fp16;
+    small->job.loss_scale = {.enabled = true, .initial = scale, .interval = 2, .minimum = min_scale};
+    std::vector<double> scales;
+    TrainLoop loop = small->Loop(steps);
+    loop.after_step = [&](const StepReport& report) {
+      scales.push_back(report.scale);
+      return AfterStep::go_on;
+    };
+    return std::pair(RunTrainLoop(loop, true), scales);
+  };
+  const auto wide = MakeSmallJob({});
+  const TrainOutcome exact = RunTrainLoop(wide->Loop(4), true);
+  const auto [one, scales] = run({}, 1024, 1, 4);
+  EXPECT_EQ(scales, (std::vector<double>{1024, 1024, 2048, 2048}));
+  EXPECT_NEAR(exact.last.result.verdict.loss, one.last.result.verdict.loss, 0.01);
+  EXPECT_NE(exact.last.result.verdict.loss, one.last.result.verdict.loss);
+  const auto [two, same_scales] = run({.builder = "zb-h1", .data = 2, .pipeline = 2, .recompute = true}, 1024, 1, 4);
+  EXPECT_EQ(same_scales, scales);
+  EXPECT_EQ(checkpoint::Compare(one.parameters, two.parameters).verdict, checkpoint::Verdict::equal);
+  // A scale far too small loses gradients, so the operands really are fp16: the norm of the step shrinks.
+  const auto [lost, tiny_scales] = run({}, 0x1p-18, 0x1p-18, 1);
+  const auto [kept, usual_scales] = run({}, 1024, 1, 1);
+  EXPECT_LT(lost.last.result.verdict.norm, 0.99 * kept.last.result.verdict.norm);
+}
+
 }  // namespace
 }  // namespace penstock::runtime

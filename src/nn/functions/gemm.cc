@@ -5,11 +5,19 @@
 namespace penstock::nn {
 
 at::Tensor Operand(const at::Tensor& t, model::Precision precision) {
-  return precision == model::Precision::bf16 ? t.to(at::kBFloat16) : t;
+  switch (precision) {
+    case model::Precision::bf16:
+      return t.to(at::kBFloat16);
+    case model::Precision::fp16:
+      return t.to(at::kHalf);
+    default:
+      return t;
+  }
 }
 
 at::Tensor Widened(const at::Tensor& operand) {
-  return operand.scalar_type() == at::kBFloat16 ? operand.to(at::kFloat) : operand;
+  const bool narrow = operand.scalar_type() == at::kBFloat16 || operand.scalar_type() == at::kHalf;
+  return narrow ? operand.to(at::kFloat) : operand;
 }
 
 at::Tensor Rounded(const at::Tensor& t, model::Precision precision) { return Widened(Operand(t, precision)); }

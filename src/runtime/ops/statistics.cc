@@ -21,7 +21,8 @@ using schedule::Action;
 // Records that are gathered, four doubles each.
 enum RecordType {
   kNormRecord = 0 /* parameter, norm part, non-finite count */,
-  kLossRecord = 1 /* micro-batch, stage, loss sum */
+  kLossRecord = 1 /* micro-batch, rank, loss sum */,
+  kLeafFaultRecord = 2 /* parameter, rank, LeafFault::place: the rank's first leaf that is not finite */
 };
 constexpr int kRecordSize = 4;
 
@@ -59,10 +60,13 @@ void GatherStatistics(ExecutionContext& context, const Action& action) {
     if (!s.graph.is_last(stage)) continue;
     for (int m = 0; m < s.num_micro_batches(); ++m) {
       if (s.route.rank_of(stage, m) != rank) continue;
-      own.insert(own.end(), {kLossRecord, static_cast<double>(m), static_cast<double>(stage),
+      own.insert(own.end(), {kLossRecord, static_cast<double>(m), static_cast<double>(rank),
                              context.buffers.At(schedule::LossBuffer(stage, m)).numbers[0]});
     }
   }
+  if (context.leaf_fault)
+    own.insert(own.end(), {kLeafFaultRecord, static_cast<double>(context.leaf_fault->parameter),
+                           static_cast<double>(rank), static_cast<double>(context.leaf_fault->place)});
   Buffer& gathered = context.buffers.Allocate(schedule::GatheredBuffer());
   at::Tensor data = at::empty({static_cast<int64_t>(own.size())}, at::kDouble);
   std::copy(own.begin(), own.end(), data.data_ptr<double>());
@@ -76,6 +80,13 @@ void GatherStatistics(ExecutionContext& context, const Action& action) {
   };
 }
 
+int FirstHolder(const ExecutionContext& context, int parameter) {
+  for (size_t u = 0; u < context.job.units.size(); ++u)
+    for (const int p : context.job.units[u].parameters)
+      if (p == parameter) return context.schedule.groups[context.schedule.holders.units[u].group].front();
+  throw InternalError(fmt::format("parameter {} has no holder", parameter));
+}
+
 void FiniteClip(ExecutionContext& context, const Action& action) {
   const std::vector<double>& records = context.buffers.At(schedule::GatheredBuffer()).numbers;
   const Job& job = context.job;
@@ -85,15 +96,25 @@ void FiniteClip(ExecutionContext& context, const Action& action) {
   std::vector<bool> seen(micro_batches, false);
   Verdict verdict;
   int first_bad_loss = micro_batches, first_bad_parameter = static_cast<int>(norms.size());
+  int loss_rank = 0, leaf_rank = 0;
+  std::optional<LeafFault> leaf_fault;
   for (size_t r = 0; r + kRecordSize <= records.size(); r += kRecordSize) {
     const int index = static_cast<int>(records[r + 1]);
-    if (static_cast<int>(records[r]) == kNormRecord) {
+    const auto type = static_cast<RecordType>(records[r]);
+    if (type == kNormRecord) {
       norms[index] = records[r + 2];
       if (records[r + 3] > 0) first_bad_parameter = std::min(first_bad_parameter, index);
+    } else if (type == kLeafFaultRecord) {
+      const LeafFault fault{static_cast<int64_t>(records[r + 3]), index};
+      if (leaf_fault && *leaf_fault < fault) continue;
+      leaf_fault = fault;
+      leaf_rank = static_cast<int>(records[r + 2]);
     } else {
       losses[index] += records[r + 3];
       seen[index] = context.binding.micro_batches[index].samples > 0;
-      if (!std::isfinite(records[r + 3])) first_bad_loss = std::min(first_bad_loss, index);
+      if (std::isfinite(records[r + 3]) || index >= first_bad_loss) continue;
+      first_bad_loss = index;
+      loss_rank = static_cast<int>(records[r + 2]);
     }
   }
   verdict.norm = optim::FinishNorm(norms, KindOf(job));
@@ -102,10 +123,19 @@ void FiniteClip(ExecutionContext& context, const Action& action) {
       losses, 0, micro_batches, [&](int32_t j) { return !seen[j]; }, loss_sum);
   verdict.loss = context.binding.valid_tokens == 0 ? 0.0 : loss_sum / static_cast<double>(context.binding.valid_tokens);
   if (first_bad_loss < micro_batches) {
-    verdict.first_fault = fmt::format("the loss of micro-batch {} is {}", first_bad_loss, losses[first_bad_loss]);
+    verdict.loss_finite = false;
+    verdict.first_fault =
+        fmt::format("the loss of micro-batch {} on rank {} is {}", first_bad_loss, loss_rank, losses[first_bad_loss]);
+  } else if (leaf_fault) {
+    const auto layers = static_cast<int64_t>(job.spec.layers.size());
+    verdict.first_fault =
+        fmt::format("the gradient of '{}' in layer '{}' from micro-batch {} on rank {} is not finite",
+                    job.spec.parameters[leaf_fault->parameter].name,
+                    job.spec.layers[layers - 1 - leaf_fault->place % layers].path, leaf_fault->place / layers, leaf_rank);
   } else if (first_bad_parameter < static_cast<int>(norms.size())) {
     verdict.first_fault =
-        fmt::format("the gradient of '{}' is not finite", job.spec.parameters[first_bad_parameter].name);
+        fmt::format("the gradient of '{}' on rank {} is not finite", job.spec.parameters[first_bad_parameter].name,
+                    FirstHolder(context, first_bad_parameter));
   } else if (!std::isfinite(verdict.norm)) {
     verdict.first_fault = fmt::format("the gradient norm is {}", verdict.norm);
   }

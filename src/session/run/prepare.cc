@@ -64,6 +64,7 @@ std::unique_ptr<PreparedRun> Prepare(const LoadedSettings& settings, std::shared
   job.reproducible = s.numerics.reproducible;
   job.serial = s.runtime.serial;
   job.optimizer = s.optimizer;
+  job.loss_scale = s.numerics.MakeLossScale();
   job.total_updates = s.train.steps;
   return run;
 }

@@ -150,6 +150,8 @@ double BoundOf(model::Precision precision, const checkpoint::RoundingBounds& bou
       return bounds.fp32;
     case model::Precision::bf16:
       return 0x1p-8;  // of a rounded operand
+    case model::Precision::fp16:
+      return 0x1p-11;
   }
   throw InternalError("not a precision");
 }
@@ -187,9 +189,15 @@ RecordedRun RecordOracle(const LoadedSettings& settings, PreparedRun& run, Oracl
   comm::RunThreadRanks(1, world, [&](comm::Communicator&) {
     const auto oracle = kind == OracleKind::plain ? runtime::MakePlainLoop(run.job) : runtime::MakeWholeBatch(run.job);
     int64_t applied = 0;
+    LossScale loss_scale(run.job.loss_scale);
     for (int64_t step = 0; step < settings.values.train.steps; ++step) {
-      const runtime::OracleStep result = oracle->Step(BindStep(*run.batches, step, applied));
+      runtime::StepBinding binding = BindStep(*run.batches, step, applied);
+      binding.loss_scale = loss_scale.value();
+      const runtime::OracleStep result = oracle->Step(binding);
       applied += result.applied;
+      loss_scale.After(result.applied               ? LossScale::Step::applied
+                       : std::isfinite(result.loss) ? LossScale::Step::gradient_not_finite
+                                                    : LossScale::Step::loss_not_finite);
       recorded.losses.push_back(result.loss);
       recorded.norms.push_back(result.norm);
     }

@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "base/utf8_stream.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/loss_scale_record.h"
 #include "checkpoint/next_step.h"
 #include "report/metrics.h"
 #include "report/progress.h"
@@ -43,7 +44,7 @@ double FirstStepTolerance(const std::string& precision) {
   return precision == "fp32" ? 1e-3 : 3e-2;
 }
 
-report::StepMetrics ToMetrics(const runtime::StepReport& report, int ranks) {
+report::StepMetrics ToMetrics(const runtime::StepReport& report, int ranks, bool scaled) {
   report::StepMetrics m;
   m.step = report.step + 1;
   m.loss = report.result.verdict.loss;
@@ -53,6 +54,7 @@ report::StepMetrics ToMetrics(const runtime::StepReport& report, int ranks) {
   m.seconds = report.seconds;
   m.tokens_per_second = report.seconds > 0 ? static_cast<double>(report.valid_tokens) / report.seconds : 0;
   m.applied = report.result.applied;
+  if (scaled) m.loss_scale = report.scale;
   for (int r = 0; r < ranks; ++r) m.peak_bytes.push_back(memory::UsageOf(r).peak);
   return m;
 }
@@ -64,7 +66,9 @@ class TrainRun {
         log_(log),
         json_(options.json),
         settings_(options.config, options.assignments),
-        run_(Prepare(settings_)) {}
+        run_(Prepare(settings_)) {
+    if (options.change_job) options.change_job(run_->job);
+  }
 
   int Go() {
     directory_ = InspectRunDirectory(settings_, ModelFingerprint(run_->job.spec));
@@ -137,6 +141,7 @@ class TrainRun {
     from_ = std::make_unique<checkpoint::Checkpoint>(directory_.checkpoint);
     from_->RequireModel(ModelFingerprint(run_->job.spec));
     CheckEnvironment(from_->state());
+    if (run_->job.loss_scale.enabled) saved_scale_ = SavedLossScale();
     const auto require = [&](const std::map<std::string, checkpoint::StoredTensor>& tensors,
                              const checkpoint::TensorSpec& spec) {
       const auto at = tensors.find(spec.name);
@@ -189,6 +194,9 @@ class TrainRun {
                           run_->plan.schedule.num_ranks(), s().runtime.intra_op_threads, cores);
     if (directory_.start == RunStart::resume)
       log_ << fmt::format("resume from '{}' at step {}\n", directory_.checkpoint, directory_.first_step);
+    if (from_ && run_->job.loss_scale.enabled && !saved_scale_)
+      log_ << fmt::format("note: '{}' has no loss scale; it starts at {}\n", directory_.checkpoint,
+                          run_->job.loss_scale.initial);
     if (from_ && s().optimizer.schedule == "cosine" && s().optimizer.decay_steps == 0) NoteOtherLength(from_->state());
     if (from_) NoteOtherComputation(from_->state());
     log_ << fmt::format("run directory: {}\n", directory_.path) << std::flush;
@@ -200,6 +208,7 @@ class TrainRun {
       loop.resume = from_.get();
       loop.first_step = from_->state().step;
       loop.applied_updates = from_->state().applied_updates;
+      loop.loss_scale = saved_scale_;
     }
     loop.timeline_first = loop.first_step + std::min(s().report.timeline_first, loop.end_step - loop.first_step - 1);
     loop.timeline_count = s().report.timeline_steps;
@@ -211,7 +220,7 @@ class TrainRun {
         first_step_seconds_ = SecondsSince(start_);
         CheckFirstStep(step);
       }
-      const report::StepMetrics m = ToMetrics(step, ranks);
+      const report::StepMetrics m = ToMetrics(step, ranks, run_->job.loss_scale.enabled);
       metrics.Write(m);
       progress.Update(m);
       if (step.step >= loop.timeline_first && step.step < loop.timeline_first + loop.timeline_count)
@@ -251,6 +260,19 @@ class TrainRun {
       signal_ = 0;
   }
 
+  // Without one only a run that starts from another one's checkpoint may go on.
+  std::optional<LossScaleState> SavedLossScale() const {
+    std::optional<LossScaleState> scale;
+    try {
+      scale = checkpoint::GetLossScale(from_->state());
+    } catch (const UserError& error) {
+      throw UserError("'{}': {}", directory_.checkpoint, error.what());
+    }
+    if (!scale && directory_.start_checkpoint.empty())
+      throw UserError("'{}' does not say what the loss scale was", directory_.checkpoint);
+    return scale;
+  }
+
   runtime::AfterStep AfterStep(const runtime::StepReport& step) {
     if (step.result.applied) {
       skipped_in_a_row_ = 0;
@@ -259,6 +281,16 @@ class TrainRun {
     ++skipped_in_a_row_;
     ++skipped_;
     const std::string what = fmt::format("step {}: {}", step.step + 1, step.result.verdict.first_fault);
+    // A scaled gradient that is too large is no fault: the scale is reduced. But not for ever (case F1).
+    if (const LossScaleConfig& config = run_->job.loss_scale; config.enabled && step.result.verdict.loss_finite) {
+      if (first_fault_.empty() || step.loss_scale.skipped_in_a_row == 1) first_fault_ = what;
+      if (step.loss_scale.skipped_in_a_row < config.max_skipped) return runtime::AfterStep::go_on;
+      failure_ = fmt::format(
+          "{}; since then {} updates in a row were left out (numerics.loss_scale_max_skipped), the last one with a "
+          "loss scale of {}. Lower optimizer.lr, or use numerics.precision = 'bf16'",
+          first_fault_, step.loss_scale.skipped_in_a_row, step.scale);
+      return runtime::AfterStep::stop;
+    }
     if (s().train.on_nonfinite == "skip" && skipped_in_a_row_ < s().train.max_skipped) return runtime::AfterStep::go_on;
     failure_ =
         s().train.on_nonfinite == "skip"
@@ -278,6 +310,7 @@ class TrainRun {
     state.model_fingerprint = ModelFingerprint(run_->job.spec);
     state.environment = runtime::DescribeEnvironment(static_cast<int>(s().runtime.intra_op_threads)).Fingerprint();
     state.config = settings_.config.ResolvedToml();
+    if (run_->job.loss_scale.enabled) checkpoint::PutLossScale(step.loss_scale, state);
     state.extra["session.computation"] = ComputationOf(settings_);
     state.extra["session.steps"] = std::to_string(s().train.steps);
     state.extra["data.fingerprint"] = run_->batches->dataset().Fingerprint();
@@ -289,6 +322,10 @@ class TrainRun {
     if (data == state.extra.end())
       throw UserError("'{}' does not say which data it was trained on", directory_.checkpoint);
     const bool own = directory_.start_checkpoint.empty();  // of this run, not one that it starts from
+    // Case E2: where the run is in the data is never guessed.
+    if (own && state.samples_seen != state.step * s().train.batch)
+      throw UserError("'{}' is at sample {} of the data after {} steps of {}: this cannot be", directory_.checkpoint,
+                      state.samples_seen, state.step, s().train.batch);
     if (own && data->second != run_->batches->dataset().Fingerprint())
       throw UserError(
           "the data is not what '{}' was trained on (contents or [data] changed); restore it, or choose another "
@@ -370,10 +407,12 @@ class TrainRun {
   RunDirectory directory_;
   std::unique_ptr<checkpoint::Checkpoint> from_;  // what the run goes on from
   std::optional<checkpoint::NextStep> expected_first_;
+  std::optional<LossScaleState> saved_scale_;
   runtime::TrainOutcome outcome_;
   Prediction prediction_;
   std::vector<double> recorded_seconds_;  // of the steps whose events are kept
   std::string checkpoint_, failure_;
+  std::string first_fault_;  // of the updates left out in a row
   double first_step_seconds_ = 0;
   int64_t skipped_ = 0, skipped_in_a_row_ = 0;
   int signal_ = 0;  // that ended the run early

@@ -4,6 +4,7 @@
 // metrics, timeline, trace, drawing, checkpoints.
 #pragma once
 
+#include <functional>
 #include <iosfwd>
 #include <memory>
 #include <string>
@@ -11,12 +12,18 @@
 
 #include "data/dataset.h"
 
+namespace penstock::runtime {
+struct Job;
+}
+
 namespace penstock::session {
 
 struct TrainOptions {
   std::string config;
   std::vector<std::string> assignments;
   bool json = false;
+  // Fault seam of tests: changes the job before it runs.
+  std::function<void(runtime::Job& job)> change_job = {};
 };
 
 // Exit code 0, or throws: UserError, WorldError (also when training ended on a non-finite step). With `json` the

@@ -17,7 +17,7 @@ const std::vector<std::string> kFast = {"train.micro_batch=1", "numerics.precisi
 // The bias of the keys has a gradient of zero but for rounding; AdamW moves it by the learning rate in any direction.
 TEST(CompareRuns, AdamOnRoundingNoiseIsRounding) {
   const auto samples = tiny::EqualSamples();
-  for (const auto& precision : {"fp32", "fp64", "bf16"}) {
+  for (const auto& precision : {"fp32", "fp64", "bf16", "fp16"}) {
     const auto computation = tiny::With(kFast, {std::string("numerics.precision='") + precision + "'"});
     const auto pipeline = tiny::RunLayout(tiny::With(computation, {"parallel.pipeline=2", "parallel.data=2"}), samples);
     const session::RunComparison layouts = tiny::Compare(tiny::RunLayout(computation, samples), pipeline);
@@ -39,7 +39,8 @@ TEST(CompareRuns, SmallFaultsAreFaults) {
       {"fp64",
        {"optimizer.lr=0.0010000001", "optimizer.weight_decay=0.0100001", "optimizer.beta1=0.8999999",
         "optimizer.clip=0.4999999", "run.seed=2"}},
-      {"bf16", {"optimizer.lr=0.0012", "optimizer.beta1=0.8", "run.seed=2"}}};
+      {"bf16", {"optimizer.lr=0.0012", "optimizer.beta1=0.8", "run.seed=2"}},
+      {"fp16", {"optimizer.lr=0.00102", "optimizer.beta1=0.88", "run.seed=2"}}};
   for (const auto& [precision, list] : faults) {
     const auto computation = tiny::With(kFast, {"numerics.precision='" + precision + "'"});
     const auto right = tiny::RunLayout(computation, samples);

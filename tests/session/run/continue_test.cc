@@ -2,6 +2,7 @@
 // that was never interrupted.
 #include <gtest/gtest.h>
 
+#include "checkpoint/loss_scale_record.h"
 #include "checkpoint/temporary_directory.h"
 #include "issues/tiny.h"
 #include "runtime/train_loop.h"
@@ -31,21 +32,24 @@ const std::vector<std::vector<std::string>> kLayouts = {
     {"parallel.pipeline=2", "parallel.schedule='eager-1f1b'", "runtime.serial=true"},
 };
 
-TEST(Continue, TwelveLayoutsFromOneCheckpoint) {
+void ExpectAllContinue(const std::vector<std::string>& computation,
+                       const std::vector<std::vector<std::string>>& layouts, const std::vector<size_t>& writers) {
   const auto samples = tiny::EqualSamples(40);
-  const auto straight = tiny::RunLayout(kComputation, samples);
-  for (const size_t writer : {size_t{0}, size_t{7}}) {
+  const auto straight = tiny::RunLayout(computation, samples);
+  for (const size_t writer : writers) {
     const checkpoint::TemporaryDirectory directory;
     std::string saved;
     {
-      const auto settings = tiny::Settings(tiny::With(kComputation, kLayouts[writer]));
+      const auto settings = tiny::Settings(tiny::With(computation, layouts[writer]));
       const auto run = session::Prepare(*settings, samples);
       runtime::TrainLoop loop = session::MakeLoop(*settings, *run);
       loop.end_step = 3;
       loop.saving.emplace(runtime::SaverOptions{.directory = directory.path(), .snapshot_bytes = 1 << 20});
       loop.save_after = [](int64_t) { return true; };
       loop.state_after = [](const runtime::StepReport& report) {
-        return checkpoint::TrainState{.step = report.step + 1, .applied_updates = report.applied_updates};
+        checkpoint::TrainState state{.step = report.step + 1, .applied_updates = report.applied_updates};
+        checkpoint::PutLossScale(report.loss_scale, state);
+        return state;
       };
       loop.published = [&](const std::string& path) { saved = path; };
       runtime::RunTrainLoop(loop);
@@ -53,13 +57,14 @@ TEST(Continue, TwelveLayoutsFromOneCheckpoint) {
     const checkpoint::Checkpoint from(saved);
     ASSERT_EQ(from.state().step, 3);
     int equal = 0;
-    for (const std::vector<std::string>& layout : kLayouts) {
-      const auto settings = tiny::Settings(tiny::With(kComputation, layout));
+    for (const std::vector<std::string>& layout : layouts) {
+      const auto settings = tiny::Settings(tiny::With(computation, layout));
       const auto run = session::Prepare(*settings, samples);
       runtime::TrainLoop loop = session::MakeLoop(*settings, *run);
       loop.resume = &from;
       loop.first_step = from.state().step;
       loop.applied_updates = from.state().applied_updates;
+      loop.loss_scale = checkpoint::GetLossScale(from.state());
       std::vector<double> losses, norms;
       loop.after_step = [&](const runtime::StepReport& report) {
         losses.push_back(report.result.verdict.loss);
@@ -76,8 +81,21 @@ TEST(Continue, TwelveLayoutsFromOneCheckpoint) {
       EXPECT_EQ(norms, std::vector<double>(straight.norms.begin() + 3, straight.norms.end())) << name;
       equal += parameters.verdict == Verdict::equal && optimizer.verdict == Verdict::equal;
     }
-    EXPECT_EQ(equal, static_cast<int>(kLayouts.size()));
+    EXPECT_EQ(equal, static_cast<int>(layouts.size()));
   }
+}
+
+TEST(Continue, TwelveLayoutsFromOneCheckpoint) { ExpectAllContinue(kComputation, kLayouts, {0, 7}); }
+
+// The scale grows while the run is continued: two updates before the checkpoint and one after it are three.
+TEST(Continue, Fp16FromOneCheckpoint) {
+  ExpectAllContinue(tiny::With(kComputation, {"numerics.precision='fp16'", "numerics.loss_scale_initial=16777216",
+                                              "numerics.loss_scale_backoff=0.0625", "numerics.loss_scale_interval=3"}),
+                    {{},
+                     {"parallel.data=3"},
+                     {"parallel.data=2", "parallel.pipeline=2", "parallel.recompute='full'"},
+                     {"parallel.pipeline=2", "parallel.schedule='zb-h1'"}},
+                    {2});
 }
 
 }  // namespace
