@@ -22,12 +22,9 @@ void LossScaleConfig::Declare(config::Section& s, const std::function<bool()>& e
             .only_if = enabled_here,
             .only_if_text = enabled_text});
   // fp32 holds the scaled gradients: 2^40 leaves as much room above them as they ever need.
-  s.Real("loss_scale_initial", &initial,
-         {.min = 0x1p-40,
-          .max = 0x1p40,
-          .help = "a power of two",
-          .only_if = enabled_here,
-          .only_if_text = enabled_text});
+  s.Real(
+      "loss_scale_initial", &initial,
+      {.min = 0x1p-40, .max = 0x1p40, .help = "a power of two", .only_if = enabled_here, .only_if_text = enabled_text});
   s.Real("loss_scale_growth", &growth,
          {.min = 1.0,
           .max = 1024.0,

@@ -23,9 +23,9 @@ struct StepMetrics {
   int64_t tokens = 0;  // valid ones of the step
   double seconds = 0;
   double tokens_per_second = 0;
-  bool applied = true;              // false: the update was skipped
+  bool applied = true;                 // false: the update was skipped
   std::optional<double> loss_scale{};  // of this step; absent where the loss is not scaled
-  std::vector<int64_t> peak_bytes;  // [rank], of the step; may be empty
+  std::vector<int64_t> peak_bytes;     // [rank], of the step; may be empty
 };
 
 // One line, without the line end.

@@ -127,8 +127,7 @@ void AddLeaf(ExecutionContext& context, int stage, int m, const Alias& alias, at
   const auto start = context.clock.on() ? LayerClock::Clock::now() : LayerClock::Clock::time_point{};
   if (gradient.defined() && context.job.leaf_fault)
     context.job.leaf_fault(context.binding.step, m, alias.parameter, gradient);
-  if (gradient.defined() && context.job.loss_scale.enabled &&
-      !optim::Unscale(gradient, context.binding.loss_scale)) {
+  if (gradient.defined() && context.job.loss_scale.enabled && !optim::Unscale(gradient, context.binding.loss_scale)) {
     const auto layers = static_cast<int64_t>(context.job.spec.layers.size());
     const LeafFault fault{m * layers + (layers - 1 - alias.layer), alias.parameter};
     if (!context.leaf_fault || fault < *context.leaf_fault) context.leaf_fault = fault;

@@ -67,7 +67,8 @@ class PlainLoop final : public Oracle {
       const at::Tensor loss = Loss(inputs, binding.step, [&](size_t l) { return aliases[l]; });
       losses[j] = loss.item<double>();
       const auto gradients = torch::autograd::grad(
-          {loss}, all, {at::full({}, GradientScale(job_, binding) * binding.loss_scale, loss.options().requires_grad(false))},
+          {loss}, all,
+          {at::full({}, GradientScale(job_, binding) * binding.loss_scale, loss.options().requires_grad(false))},
           /*retain_graph=*/false, /*create_graph=*/false, /*allow_unused=*/true);
       size_t next = 0;
       for (size_t l = 0; l < leaves.size(); ++l)

@@ -173,8 +173,7 @@ TrainOutcome RunTrainLoop(const TrainLoop& loop, bool keep_state) {
       }
     };
     int64_t applied = loop.applied_updates;
-    LossScale loss_scale =
-        loop.loss_scale ? LossScale(job.loss_scale, *loop.loss_scale) : LossScale(job.loss_scale);
+    LossScale loss_scale = loop.loss_scale ? LossScale(job.loss_scale, *loop.loss_scale) : LossScale(job.loss_scale);
     int64_t saved = -1;  // the last step after which the state was saved
     bool stopped = false;
     Clock::time_point step_start = Clock::now();

@@ -29,8 +29,8 @@ struct StepReport {
   int64_t applied_updates = 0;  // after this step
   int64_t samples = 0;
   int64_t valid_tokens = 0;
-  double seconds = 0;  // rank 0, from the end of the previous step
-  double scale = 1;    // of the loss in this step
+  double seconds = 0;           // rank 0, from the end of the previous step
+  double scale = 1;             // of the loss in this step
   LossScaleState loss_scale{};  // after this step
 };
 

@@ -105,10 +105,12 @@ void ClusterSettings::Declare(config::Section& s) {
   s.String("order", &order,
            {.choices = {"tensor_data_pipeline", "tensor_pipeline_data"},
             .help = "how ranks are laid over the devices, what is nearest first"});
-  s.String("arithmetic", &arithmetic,
-           {.choices = {"auto", "own", "mixed"},
-            .help = "own: what this project's runtime keeps and sends; mixed: 16-bit weights, activations and messages "
-                    "with fp32 gradients and master weights; auto: own on CPUs or unless numerics.precision is bf16 or fp16"});
+  s.String(
+      "arithmetic", &arithmetic,
+      {.choices = {"auto", "own", "mixed"},
+       .help =
+           "own: what this project's runtime keeps and sends; mixed: 16-bit weights, activations and messages "
+           "with fp32 gradients and master weights; auto: own on CPUs or unless numerics.precision is bf16 or fp16"});
   s.String("stack", &stack,
            {.choices = Registry<cost::Stack>::Names(),
             .help = "what the training software overlaps and fuses (docs/exam.md)"});

@@ -100,10 +100,9 @@ TEST(LossScale, ContinuesFromAnyState) {
     EXPECT_TRUE(IsPowerOfTwo(straight.value()));
   }
   EXPECT_GT(straight.state().skipped, 20);
-  for (const LossScaleState& bad :
-       {LossScaleState{.scale = 3}, LossScaleState{.scale = 0}, LossScaleState{.scale = -2},
-        LossScaleState{.scale = std::numeric_limits<double>::infinity()}, LossScaleState{.clean = -1},
-        LossScaleState{.skipped_in_a_row = 2, .skipped = 1}})
+  for (const LossScaleState& bad : {LossScaleState{.scale = 3}, LossScaleState{.scale = 0}, LossScaleState{.scale = -2},
+                                    LossScaleState{.scale = std::numeric_limits<double>::infinity()},
+                                    LossScaleState{.clean = -1}, LossScaleState{.skipped_in_a_row = 2, .skipped = 1}})
     EXPECT_THROW(LossScale(Small(), bad), UserError);
 }
 

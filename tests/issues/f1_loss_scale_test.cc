@@ -106,9 +106,8 @@ TEST_F(IssueF1, AScaleThatIsTooLargeForever) {
 // Updates that are left out are no updates: the learning rate goes on where it was, and the scale recovers.
 TEST(IssueF1Schedule, SkippedStepsAreNotInTheLearningRate) {
   const auto samples = tiny::EqualSamples(80);
-  const Strings computation = {"numerics.precision='fp16'",     "optimizer.warmup=3",
-                               "numerics.loss_scale_initial=1024", "numerics.loss_scale_interval=2",
-                               "train.micro_batch=1"};
+  const Strings computation = {"numerics.precision='fp16'", "optimizer.warmup=3", "numerics.loss_scale_initial=1024",
+                               "numerics.loss_scale_interval=2", "train.micro_batch=1"};
   const tiny::Trained clean = tiny::Train(tiny::With(computation, {"train.steps=4"}), samples);
   ASSERT_EQ(clean.updates, 4);
   for (const Strings& layout : std::vector<Strings>{{}, {"parallel.pipeline=2"}, {"parallel.data=3"}}) {

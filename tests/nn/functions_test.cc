@@ -135,14 +135,17 @@ TEST(Functions, LinearInFp16HasTheRangeOfFp16) {
   const Tensor x = at::ones({2, 4}), w = at::ones({3, 4});
   const auto gradient = [&](double factor) {
     Tensor value;
-    return Gradients([&](const List& t) { return Linear(t[0], t[1], {}, Precision::fp16) * factor; }, {x, w}, &value)[1];
+    return Gradients([&](const List& t) { return Linear(t[0], t[1], {}, Precision::fp16) * factor; }, {x, w},
+                     &value)[1];
   };
   EXPECT_EQ(gradient(0x1p-27).abs().max().item<double>(), 0);
   EXPECT_GT(gradient(0x1p-27 * 65536).abs().max().item<double>(), 0);
   EXPECT_TRUE(gradient(1e4).isfinite().all().item<bool>());
   EXPECT_FALSE(gradient(1e6).isfinite().all().item<bool>());
   // In the forward pass too, and the product of what fits may be larger than fp16 goes.
-  const auto product = [](double factor) { return Linear(at::full({1, 4}, factor), at::ones({1, 4}), {}, Precision::fp16); };
+  const auto product = [](double factor) {
+    return Linear(at::full({1, 4}, factor), at::ones({1, 4}), {}, Precision::fp16);
+  };
   EXPECT_EQ(product(60000).item<double>(), 240000);
   EXPECT_TRUE(std::isinf(product(70000).item<double>()));
 }

@@ -26,8 +26,8 @@ TEST(Unscale, IsExact) {
 
 // Wherever the element is: vector body or tail.
 TEST(Unscale, NotFiniteElementsAreSeen) {
-  for (const double bad : {std::nan(""), std::numeric_limits<double>::infinity(),
-                           -std::numeric_limits<double>::infinity()})
+  for (const double bad :
+       {std::nan(""), std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()})
     for (const int64_t at : {0, 1, 17, 63, 64, 66}) {
       at::Tensor t = Values(67, at::kFloat);
       t.data_ptr<float>()[at] = static_cast<float>(bad);
@@ -45,7 +45,8 @@ TEST(Unscale, OnlyWhatNobodyElseSeesIsWritten) {
   EXPECT_EQ(own.const_data_ptr(), memory);
 
   const at::Tensor base = Values(8, at::kFloat), before = base.clone();
-  for (at::Tensor shared : std::vector<at::Tensor>{base, base.view({2, 4}), base.narrow(0, 2, 3), base.view({2, 4}).t()}) {
+  for (at::Tensor shared :
+       std::vector<at::Tensor>{base, base.view({2, 4}), base.narrow(0, 2, 3), base.view({2, 4}).t()}) {
     const at::Tensor expected = shared / 2;
     Unscale(shared, 2);
     EXPECT_TRUE(at::equal(shared, expected));

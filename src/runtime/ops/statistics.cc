@@ -128,10 +128,10 @@ void FiniteClip(ExecutionContext& context, const Action& action) {
         fmt::format("the loss of micro-batch {} on rank {} is {}", first_bad_loss, loss_rank, losses[first_bad_loss]);
   } else if (leaf_fault) {
     const auto layers = static_cast<int64_t>(job.spec.layers.size());
-    verdict.first_fault =
-        fmt::format("the gradient of '{}' in layer '{}' from micro-batch {} on rank {} is not finite",
-                    job.spec.parameters[leaf_fault->parameter].name,
-                    job.spec.layers[layers - 1 - leaf_fault->place % layers].path, leaf_fault->place / layers, leaf_rank);
+    verdict.first_fault = fmt::format("the gradient of '{}' in layer '{}' from micro-batch {} on rank {} is not finite",
+                                      job.spec.parameters[leaf_fault->parameter].name,
+                                      job.spec.layers[layers - 1 - leaf_fault->place % layers].path,
+                                      leaf_fault->place / layers, leaf_rank);
   } else if (first_bad_parameter < static_cast<int>(norms.size())) {
     verdict.first_fault =
         fmt::format("the gradient of '{}' on rank {} is not finite", job.spec.parameters[first_bad_parameter].name,

@@ -80,11 +80,11 @@ TEST(Sweep, Fp16WithALossScale) {
   options.data = {1, 2, 3};
   options.pipeline = {1, 2};
   options.recompute = {"none"};
-  ExpectAllEqual("fp16, scaled loss",
-                 {"train.micro_batch=1", "numerics.precision='fp16'", "model.tied=true", "train.steps=5",
-                  "numerics.loss_scale_initial=16777216", "numerics.loss_scale_backoff=0.0625",
-                  "numerics.loss_scale_interval=2"},
-                 options, 20, 0.2, tiny::EqualSamples());
+  ExpectAllEqual(
+      "fp16, scaled loss",
+      {"train.micro_batch=1", "numerics.precision='fp16'", "model.tied=true", "train.steps=5",
+       "numerics.loss_scale_initial=16777216", "numerics.loss_scale_backoff=0.0625", "numerics.loss_scale_interval=2"},
+      options, 20, 0.2, tiny::EqualSamples());
 }
 
 // The bounds of the second oracle, with an optimizer that does not amplify rounding (Adam divides a gradient that is
