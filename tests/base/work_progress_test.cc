@@ -1,0 +1,47 @@
+#include "base/work_progress.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+
+namespace penstock {
+namespace {
+
+TEST(WorkProgress, SaysRateAndTimeLeft) {
+  double now = 100;
+  std::ostringstream out;
+  {
+    WorkProgress progress("work", 1000, WorkProgress::Unit::count, {.out = &out, .clock = [&] { return now; }}, 100);
+    now += 0.5;
+    progress.Update(150);
+    EXPECT_EQ(out.str(), "");  // short work says nothing
+    now += 1.5;
+    progress.Update(300);
+    EXPECT_EQ(out.str(), "work: 30 %, 300 of 1 k, 100/s, 7.00 s left\n");
+    now += 0.9;
+    progress.Update(400);
+    now += 0.2;
+    progress.Tick();
+  }
+  EXPECT_EQ(std::count(out.str().begin(), out.str().end(), '\n'), 2);
+}
+
+TEST(WorkProgress, RewritesItsLineOnATerminal) {
+  double now = 0;
+  std::ostringstream out;
+  {
+    WorkProgress progress("work", 1 << 20, WorkProgress::Unit::bytes,
+                          {.out = &out, .terminal = true, .clock = [&] { return now; }});
+    for (int i = 1; i <= 30; ++i) {
+      now += 0.1;
+      progress.Update(i * 1024);
+    }
+  }
+  EXPECT_EQ(std::count(out.str().begin(), out.str().end(), '\n'), 1);
+  EXPECT_GE(std::count(out.str().begin(), out.str().end(), '\r'), 8);
+  EXPECT_NE(out.str().find("10.0 KiB/s"), std::string::npos) << out.str();
+}
+
+}  // namespace
+}  // namespace penstock
