@@ -20,8 +20,8 @@
 namespace penstock {
 
 struct ProgressSink {
-  std::ostream* out = nullptr;  // null: silent
-  bool terminal = false;        // out is one
+  std::ostream* out = nullptr;         // null: silent
+  bool terminal = false;               // out is one
   std::function<double()> clock = {};  // seconds, from any origin; default: the steady clock
 };
 

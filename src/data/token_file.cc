@@ -11,7 +11,7 @@ namespace {
 constexpr std::string_view kMagic = "PNSTKTOK";
 constexpr std::string_view kEndMagic = "PNSTKEND";
 constexpr uint32_t kVersion = 1;
-constexpr size_t kFixedHeader = 56;    // before name and fingerprint
+constexpr size_t kFixedHeader = 56;  // before name and fingerprint
 constexpr size_t kHashBytes = 16;
 constexpr size_t kAlignment = 64;      // of the first token in the file
 constexpr size_t kLongestText = 4096;  // of name and of fingerprint
@@ -42,8 +42,7 @@ size_t RoundUp(size_t n, size_t to) { return (n + to - 1) / to * to; }
 std::string Header(const TokenFileInfo& info) {
   PENSTOCK_CHECK(info.tokenizer.size() <= kLongestText && info.fingerprint.size() <= kLongestText, "{} and {} bytes",
                  info.tokenizer.size(), info.fingerprint.size());
-  const size_t size =
-      RoundUp(kFixedHeader + info.tokenizer.size() + info.fingerprint.size() + kHashBytes, kAlignment);
+  const size_t size = RoundUp(kFixedHeader + info.tokenizer.size() + info.fingerprint.size() + kHashBytes, kAlignment);
   std::string out(kMagic);
   Put(out, kVersion, 4);
   Put(out, static_cast<uint64_t>(TokenWidth(info.vocabulary)), 4);

@@ -33,9 +33,9 @@ struct TokenFileInfo {
 };
 
 // Writes a file that is either complete or not there. All in order: tokens, then the end of every document (the number
-// of tokens before it, ascending; the last one is the number of tokens), then Commit. Memory does not grow with the file.
-// Errors: UserError when the file exists and `overwrite` is false; WorldError when it cannot be written; InternalError
-// for numbers that differ from `info`.
+// of tokens before it, ascending; the last one is the number of tokens), then Commit. Memory does not grow with the
+// file. Errors: UserError when the file exists and `overwrite` is false; WorldError when it cannot be written;
+// InternalError for numbers that differ from `info`.
 class TokenFileWriter {
  public:
   TokenFileWriter(const std::string& path, const TokenFileInfo& info, bool overwrite = false,

@@ -15,8 +15,8 @@ namespace {
 class TokenFileTest : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = testing::TempDir() + "/penstock_token_file_" +
-              testing::UnitTest::GetInstance()->current_test_info()->name();
+    folder_ =
+        testing::TempDir() + "/penstock_token_file_" + testing::UnitTest::GetInstance()->current_test_info()->name();
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
     path_ = folder_ + "/a.tokens";
@@ -66,7 +66,8 @@ TEST_F(TokenFileTest, RoundTripInEveryWidth) {
 
 // The bytes of docs/formats/token_file.md.
 TEST_F(TokenFileTest, LayoutOfASmallFile) {
-  WriteTokenFile(path_, {.tokenizer = "abc", .fingerprint = "de", .vocabulary = 300, .end_of_document = 299}, {{1, 258}});
+  WriteTokenFile(path_, {.tokenizer = "abc", .fingerprint = "de", .vocabulary = 300, .end_of_document = 299},
+                 {{1, 258}});
   const std::string bytes = ReadFile(path_);
   ASSERT_EQ(bytes.size(), 128u + 8 + 16 + 32 + 8);
   EXPECT_EQ(bytes.substr(0, 8), "PNSTKTOK");
