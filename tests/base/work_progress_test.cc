@@ -8,6 +8,8 @@
 namespace penstock {
 namespace {
 
+int64_t Count(const std::string& text, char c) { return std::count(text.begin(), text.end(), c); }
+
 TEST(WorkProgress, SaysRateAndTimeLeft) {
   double now = 100;
   std::ostringstream out;
@@ -24,7 +26,7 @@ TEST(WorkProgress, SaysRateAndTimeLeft) {
     now += 0.2;
     progress.Tick();
   }
-  EXPECT_EQ(std::count(out.str().begin(), out.str().end(), '\n'), 2);
+  EXPECT_EQ(Count(out.str(), '\n'), 2);
 }
 
 TEST(WorkProgress, RewritesItsLineOnATerminal) {
@@ -38,8 +40,8 @@ TEST(WorkProgress, RewritesItsLineOnATerminal) {
       progress.Update(i * 1024);
     }
   }
-  EXPECT_EQ(std::count(out.str().begin(), out.str().end(), '\n'), 1);
-  EXPECT_GE(std::count(out.str().begin(), out.str().end(), '\r'), 8);
+  EXPECT_EQ(Count(out.str(), '\n'), 1);
+  EXPECT_GE(Count(out.str(), '\r'), 8);
   EXPECT_NE(out.str().find("10.0 KiB/s"), std::string::npos) << out.str();
 }
 
