@@ -53,6 +53,9 @@ class Tokenizer {
   virtual std::vector<SpecialToken> special_tokens() const { return {}; }
   // Empty for tokenizers that need no file.
   virtual std::vector<TokenizerFile> files() const { return {}; }
+  // May a long text be encoded in parts? True when it may be cut after every '\n' that stands alone, that is, between two
+  // characters that are no white space: the parts' ids are those of the whole.
+  virtual bool CutsAtLines() const { return false; }
 };
 
 // One id per byte, vocabulary 256. The end of a document is id 0: text has no NUL byte (corpora with one are refused
@@ -66,6 +69,7 @@ class ByteTokenizer : public Tokenizer {
   std::string Fingerprint() const override { return "bytes"; }
   std::vector<int32_t> Encode(std::string_view text) const override;
   std::string Decode(std::span<const int32_t> ids) const override;
+  bool CutsAtLines() const override { return true; }
 };
 
 // `name` is "bytes", or the path of a tokenizer: a file or a folder with one. UserError when there is none or it cannot
