@@ -22,7 +22,8 @@ std::shared_ptr<const Tokenizer> LoadFolder(const std::string& folder) {
     return ReadGpt2Files(folder + "/encoder.json", folder + "/vocab.bpe", settings);
   for (const char* name : {"tokenizer.model", "spiece.model", "sentencepiece.bpe.model"})
     if (has(name)) return ReadSentencePiece(folder + "/" + name, settings);
-  throw UserError("{} has no tokenizer; looked for: tokenizer.json, vocab.json with merges.txt, tokenizer.model", folder);
+  throw UserError("{} has no tokenizer; looked for: tokenizer.json, vocab.json with merges.txt, tokenizer.model",
+                  folder);
 }
 
 std::shared_ptr<const Tokenizer> LoadFile(const std::string& path) {

@@ -53,8 +53,8 @@ class Tokenizer {
   virtual std::vector<SpecialToken> special_tokens() const { return {}; }
   // Empty for tokenizers that need no file.
   virtual std::vector<TokenizerFile> files() const { return {}; }
-  // May a long text be encoded in parts? True when it may be cut after every '\n' that stands alone, that is, between two
-  // characters that are no white space: the parts' ids are those of the whole.
+  // May a long text be encoded in parts? True when it may be cut after every '\n' that stands alone, that is, between
+  // two characters that are no white space: the parts' ids are those of the whole.
   virtual bool CutsAtLines() const { return false; }
 };
 

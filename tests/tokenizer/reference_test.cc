@@ -1,5 +1,7 @@
 // The same ids as the packages `tokenizers` and `sentencepiece`, on texts of many scripts, programs, white space and
 // special tokens; and back to the same text. make_reference.py makes the tokenizers, texts and expected ids.
+#include "reference.h"
+
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -8,7 +10,6 @@
 #include "base/file.h"
 #include "base/utf8.h"
 #include "paths.h"
-#include "reference.h"
 #include "tokenizer/tokenizer.h"
 
 namespace penstock::tokenizer {
@@ -36,8 +37,8 @@ struct Compared {
   int64_t documents = 0, bytes = 0, ids = 0, ties = 0;
 };
 
-// Are the two the same text in equally good pieces? Of a unigram model (Kudo 2018) the segmentation with the highest sum
-// of scores is sought, and versions of its library take different ones of several that are equally good.
+// Are the two the same text in equally good pieces? Of a unigram model (Kudo 2018) the segmentation with the highest
+// sum of scores is sought, and versions of its library take different ones of several that are equally good.
 bool EquallyGood(const Tokenizer& tokenizer, const std::vector<float>& scores, const std::vector<int32_t>& a,
                  const std::vector<int32_t>& b) {
   const auto sum = [&](const std::vector<int32_t>& ids) {
@@ -56,9 +57,9 @@ void CompareFolder(const std::string& folder, const std::vector<std::vector<char
   ASSERT_EQ(decoded.size(), documents.size());
   const bool has_specials = std::filesystem::exists(folder + "/specials");
   const auto specials = has_specials ? ReadLists<int32_t>(folder + "/specials") : std::vector<std::vector<int32_t>>();
-  const std::vector<std::vector<float>> scores = std::filesystem::exists(folder + "/scores") && folder.ends_with("unigram")
-                                                     ? ReadLists<float>(folder + "/scores")
-                                                     : std::vector<std::vector<float>>();
+  const std::vector<std::vector<float>> scores =
+      std::filesystem::exists(folder + "/scores") && folder.ends_with("unigram") ? ReadLists<float>(folder + "/scores")
+                                                                                 : std::vector<std::vector<float>>();
   int wrong = 0;
   for (size_t i = 0; i < documents.size() && wrong < 5; ++i) {
     const std::string text = Text(documents[i]);
@@ -71,10 +72,13 @@ void CompareFolder(const std::string& folder, const std::vector<std::vector<char
       while (at < ours.size() && at < ids[i].size() && ours[at] == ids[i][at]) ++at;
       const std::string before = tokenizer->Decode(std::span(ours).first(at));
       ADD_FAILURE() << folder << ", document " << i << ": ids differ from number " << at << " of " << ids[i].size()
-                    << ", after: ..." << before.substr(before.size() - std::min<size_t>(before.size(), 40)) << "\nours: "
-                    << testing::PrintToString(std::vector<int32_t>(ours.begin() + at, ours.begin() + std::min(at + 8, ours.size())))
+                    << ", after: ..." << before.substr(before.size() - std::min<size_t>(before.size(), 40))
+                    << "\nours: "
+                    << testing::PrintToString(
+                           std::vector<int32_t>(ours.begin() + at, ours.begin() + std::min(at + 8, ours.size())))
                     << "\nreference: "
-                    << testing::PrintToString(std::vector<int32_t>(ids[i].begin() + at, ids[i].begin() + std::min(at + 8, ids[i].size())));
+                    << testing::PrintToString(
+                           std::vector<int32_t>(ids[i].begin() + at, ids[i].begin() + std::min(at + 8, ids[i].size())));
     }
     // Where the reference gives the text back, so do we; we never put U+FFFD for bytes.
     if (const std::string back = tokenizer->Decode(ours); IsUtf8(back) && back != Text(decoded[i])) {
@@ -109,8 +113,8 @@ void CompareAll(const char* megabytes) {
     CompareFolder(entry.path().string(), documents, all);
   }
   EXPECT_EQ(tokenizers, 12);
-  std::cout << said << tokenizers << " tokenizers, " << all.documents << " documents, " << all.bytes << " bytes, " << all.ids
-            << " ids compared; " << all.ties << " documents in other pieces that are as good\n";
+  std::cout << said << tokenizers << " tokenizers, " << all.documents << " documents, " << all.bytes << " bytes, "
+            << all.ids << " ids compared; " << all.ties << " documents in other pieces that are as good\n";
   EXPECT_LT(all.ties, all.documents / 50);
   std::filesystem::remove_all(folder);
 }

@@ -36,8 +36,8 @@ class AddedTokenFinder {
  private:
   const AddedToken* LongestAt(std::string_view rest, bool with_specials) const;
 
-  std::vector<AddedToken> tokens_;    // longest first
-  std::vector<size_t> by_first_[256]; // places in tokens_, by first byte
+  std::vector<AddedToken> tokens_;     // longest first
+  std::vector<size_t> by_first_[256];  // places in tokens_, by first byte
 };
 
 }  // namespace penstock::tokenizer

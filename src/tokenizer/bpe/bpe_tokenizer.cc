@@ -52,8 +52,8 @@ std::vector<int32_t> BpeTokenizer::EncodeAll(std::string_view text, bool with_sp
   };
   const auto normalized = [&](std::string_view part) {
     if (parts_.normalizer == nullptr && normalized_.empty()) return stretch(part);
-    const std::string text_there = parts_.normalizer == nullptr ? std::string(part)
-                                                                : parts_.normalizer->Apply(std::string(part));
+    const std::string text_there =
+        parts_.normalizer == nullptr ? std::string(part) : parts_.normalizer->Apply(std::string(part));
     normalized_.Split(text_there, with_specials, stretch, token);
   };
   if (raw_.empty())

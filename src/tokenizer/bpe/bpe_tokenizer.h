@@ -56,7 +56,8 @@ class BpeTokenizer : public Tokenizer {
 
  private:
   std::vector<int32_t> EncodeAll(std::string_view text, bool with_specials) const;
-  void EncodeStretch(std::string_view text, bool first, BpeModel::Workspace& workspace, std::vector<int32_t>& ids) const;
+  void EncodeStretch(std::string_view text, bool first, BpeModel::Workspace& workspace,
+                     std::vector<int32_t>& ids) const;
 
   BpeParts parts_;
   BpeModel model_;

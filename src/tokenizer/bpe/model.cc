@@ -13,8 +13,8 @@ namespace penstock::tokenizer {
 namespace {
 
 constexpr int32_t kNoRank = std::numeric_limits<int32_t>::max();
-constexpr size_t kShort = 48;         // symbols; up to here looking at all pairs each time is faster than a heap
-constexpr size_t kLongestCached = 64; // bytes
+constexpr size_t kShort = 48;          // symbols; up to here looking at all pairs each time is faster than a heap
+constexpr size_t kLongestCached = 64;  // bytes
 constexpr size_t kCacheSlots = 1 << 16;
 constexpr size_t kCacheBytes = 8 << 20;
 

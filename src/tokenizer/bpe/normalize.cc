@@ -43,8 +43,8 @@ struct Unicode : Normalizer {
     if (IsAscii(text)) return text;
     const bool compose = form == UnicodeForm::kNfc || form == UnicodeForm::kNfkc;
     const bool compatible = form == UnicodeForm::kNfkc || form == UnicodeForm::kNfkd;
-    const auto options = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | (compose ? UTF8PROC_COMPOSE : UTF8PROC_DECOMPOSE) |
-                                                        (compatible ? UTF8PROC_COMPAT : 0));
+    const auto options = static_cast<utf8proc_option_t>(
+        UTF8PROC_STABLE | (compose ? UTF8PROC_COMPOSE : UTF8PROC_DECOMPOSE) | (compatible ? UTF8PROC_COMPAT : 0));
     return ByStretches(text, [&](std::string_view valid, std::string& out) {
       utf8proc_uint8_t* result = nullptr;
       const utf8proc_ssize_t n = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(valid.data()),
@@ -86,8 +86,7 @@ struct Lowercase : Normalizer {
 struct StripAccents : Normalizer {
   std::string Apply(std::string text) const override {
     return ByCharacters(text, [](uint32_t code, std::string_view bytes, std::string& out) {
-      const bool mark = code != kNoCharacter &&
-                        (CharacterClasses()[code] & kMark) != 0;
+      const bool mark = code != kNoCharacter && (CharacterClasses()[code] & kMark) != 0;
       if (!mark) out += bytes;
     });
   }

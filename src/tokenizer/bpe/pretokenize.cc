@@ -24,7 +24,9 @@ std::vector<Stretch> Behave(const std::vector<Stretch>& stretches, SplitBehavior
       for (const Stretch& s : stretches)
         if (!s.matched) out.push_back(s);
       break;
-    case SplitBehavior::kIsolated: out = stretches; break;
+    case SplitBehavior::kIsolated:
+      out = stretches;
+      break;
     case SplitBehavior::kContiguous:
       for (const Stretch& s : stretches) {
         if (!out.empty() && s.matched == last_matched)
@@ -154,8 +156,9 @@ struct PrefixSpace : PreTokenizer {
 
 struct Metaspace : PreTokenizer {
   Metaspace(std::string replacement, PrependScheme scheme, bool split)
-      : replacement(replacement), scheme(scheme), split(split ? MakeSplit(replacement, SplitBehavior::kMergedWithNext, false)
-                                                              : nullptr) {}
+      : replacement(replacement),
+        scheme(scheme),
+        split(split ? MakeSplit(replacement, SplitBehavior::kMergedWithNext, false) : nullptr) {}
   void Apply(Pieces& pieces) const override {
     for (Pieces::Piece& piece : pieces.pieces) {
       std::string text = ReplaceAll(piece.text, " ", replacement);
@@ -187,7 +190,8 @@ std::unique_ptr<PreTokenizer> MakeScan(ScanPattern pattern) { return std::make_u
 
 std::unique_ptr<PreTokenizer> MakeSplit(std::unique_ptr<Regex> regex, SplitBehavior behavior, bool invert) {
   return MakeSplitter(
-      [shared = std::shared_ptr<const Regex>(std::move(regex))](std::string_view text, std::vector<Stretch>& stretches) {
+      [shared = std::shared_ptr<const Regex>(std::move(regex))](std::string_view text,
+                                                                std::vector<Stretch>& stretches) {
         FindStretches(text, stretches, [&](size_t from) { return shared->Find(text, from); });
       },
       behavior, invert);

@@ -68,11 +68,10 @@ Regex::~Regex() = default;
 
 std::optional<std::pair<size_t, size_t>> Regex::Find(std::string_view text, size_t from) const {
   pcre2_match_data* data = MatchData();
-  const int found = pcre2_match(compiled_->code, reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), from, 0, data,
-                                nullptr);
+  const int found =
+      pcre2_match(compiled_->code, reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), from, 0, data, nullptr);
   if (found == PCRE2_ERROR_NOMATCH) return std::nullopt;
-  if (found < 0)
-    throw UserError("matching the regular expression {} was given up: {}", expression_, MessageOf(found));
+  if (found < 0) throw UserError("matching the regular expression {} was given up: {}", expression_, MessageOf(found));
   const PCRE2_SIZE* ends = pcre2_get_ovector_pointer(data);
   return std::pair<size_t, size_t>(ends[0], ends[1]);
 }

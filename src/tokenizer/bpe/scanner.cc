@@ -49,11 +49,15 @@ size_t Contraction(std::string_view text, bool fold) {
     case 's':
     case 't':
     case 'm':
-    case 'd': return 2;
+    case 'd':
+      return 2;
     case 'r':
-    case 'v': return letter(2) == 'e' ? 3 : 0;
-    case 'l': return letter(2) == 'l' ? 3 : 0;
-    default: return fold && text.substr(1, 2) == "\xC5\xBF" ? 3 : 0;
+    case 'v':
+      return letter(2) == 'e' ? 3 : 0;
+    case 'l':
+      return letter(2) == 'l' ? 3 : 0;
+    default:
+      return fold && text.substr(1, 2) == "\xC5\xBF" ? 3 : 0;
   }
 }
 
@@ -114,8 +118,7 @@ size_t ScanLlama3(std::string_view text, int digits) {
   return after_line_end > 0 ? after_line_end : Spaces(text);
 }
 
-constexpr std::string_view kGpt2Regex =
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+constexpr std::string_view kGpt2Regex = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 constexpr std::string_view kLlama3Regex =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr std::string_view kQwen2Regex =
@@ -125,9 +128,12 @@ constexpr std::string_view kQwen2Regex =
 
 std::string_view RegexOf(ScanPattern pattern) {
   switch (pattern) {
-    case ScanPattern::kGpt2: return kGpt2Regex;
-    case ScanPattern::kLlama3: return kLlama3Regex;
-    case ScanPattern::kQwen2: return kQwen2Regex;
+    case ScanPattern::kGpt2:
+      return kGpt2Regex;
+    case ScanPattern::kLlama3:
+      return kLlama3Regex;
+    case ScanPattern::kQwen2:
+      return kQwen2Regex;
   }
   return {};
 }
@@ -140,9 +146,12 @@ std::optional<ScanPattern> FindScanPattern(std::string_view regex) {
 
 size_t ScanPiece(ScanPattern pattern, std::string_view text) {
   switch (pattern) {
-    case ScanPattern::kGpt2: return ScanGpt2(text);
-    case ScanPattern::kLlama3: return ScanLlama3(text, 3);
-    case ScanPattern::kQwen2: return ScanLlama3(text, 1);
+    case ScanPattern::kGpt2:
+      return ScanGpt2(text);
+    case ScanPattern::kLlama3:
+      return ScanLlama3(text, 3);
+    case ScanPattern::kQwen2:
+      return ScanLlama3(text, 1);
   }
   return text.size();
 }

@@ -15,21 +15,36 @@ uint8_t ComputeClass(uint32_t code) {
     case UTF8PROC_CATEGORY_LL:
     case UTF8PROC_CATEGORY_LT:
     case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO: bits |= kLetter | kWord; break;
-    case UTF8PROC_CATEGORY_ND: bits |= kNumber | kDecimal | kWord; break;
-    case UTF8PROC_CATEGORY_NL: bits |= kNumber | kWord; break;
-    case UTF8PROC_CATEGORY_NO: bits |= kNumber; break;
+    case UTF8PROC_CATEGORY_LO:
+      bits |= kLetter | kWord;
+      break;
+    case UTF8PROC_CATEGORY_ND:
+      bits |= kNumber | kDecimal | kWord;
+      break;
+    case UTF8PROC_CATEGORY_NL:
+      bits |= kNumber | kWord;
+      break;
+    case UTF8PROC_CATEGORY_NO:
+      bits |= kNumber;
+      break;
     case UTF8PROC_CATEGORY_MN:
     case UTF8PROC_CATEGORY_MC:
-    case UTF8PROC_CATEGORY_ME: bits |= kMark | kWord; break;
-    case UTF8PROC_CATEGORY_PC: bits |= kPunctuation | kWord; break;
+    case UTF8PROC_CATEGORY_ME:
+      bits |= kMark | kWord;
+      break;
+    case UTF8PROC_CATEGORY_PC:
+      bits |= kPunctuation | kWord;
+      break;
     case UTF8PROC_CATEGORY_PD:
     case UTF8PROC_CATEGORY_PS:
     case UTF8PROC_CATEGORY_PE:
     case UTF8PROC_CATEGORY_PI:
     case UTF8PROC_CATEGORY_PF:
-    case UTF8PROC_CATEGORY_PO: bits |= kPunctuation; break;
-    default: break;
+    case UTF8PROC_CATEGORY_PO:
+      bits |= kPunctuation;
+      break;
+    default:
+      break;
   }
   const bool space = (code >= 0x09 && code <= 0x0D) || code == 0x20 || code == 0x85 || code == 0xA0 || code == 0x1680 ||
                      (code >= 0x2000 && code <= 0x200A) || code == 0x2028 || code == 0x2029 || code == 0x202F ||

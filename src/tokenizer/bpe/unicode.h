@@ -25,11 +25,14 @@ inline Character FrontCharacter(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<uint32_t>(static_cast<unsigned char>(text[i])); };
   if (byte(0) < 0x80) return {byte(0), 1};
   switch (Utf8Length(text)) {
-    case 2: return {(byte(0) & 0x1F) << 6 | (byte(1) & 0x3F), 2};
-    case 3: return {(byte(0) & 0x0F) << 12 | (byte(1) & 0x3F) << 6 | (byte(2) & 0x3F), 3};
+    case 2:
+      return {(byte(0) & 0x1F) << 6 | (byte(1) & 0x3F), 2};
+    case 3:
+      return {(byte(0) & 0x0F) << 12 | (byte(1) & 0x3F) << 6 | (byte(2) & 0x3F), 3};
     case 4:
       return {(byte(0) & 0x07) << 18 | (byte(1) & 0x3F) << 12 | (byte(2) & 0x3F) << 6 | (byte(3) & 0x3F), 4};
-    default: return {};
+    default:
+      return {};
   }
 }
 
@@ -39,14 +42,14 @@ Character BackCharacter(std::string_view text);
 void AppendUtf8(std::string& text, uint32_t code);
 
 enum CharacterClass : uint8_t {
-  kLetter = 1,       // \p{L}
-  kNumber = 2,       // \p{N}
-  kSpace = 4,        // \s: White_Space
-  kLineEnd = 8,      // \r or \n
-  kPunctuation = 16, // \p{P}
-  kMark = 32,        // \p{M}
-  kDecimal = 64,     // \p{Nd}
-  kWord = 128,       // \w: alphabetic, mark, decimal digit, connector punctuation, join control
+  kLetter = 1,        // \p{L}
+  kNumber = 2,        // \p{N}
+  kSpace = 4,         // \s: White_Space
+  kLineEnd = 8,       // \r or \n
+  kPunctuation = 16,  // \p{P}
+  kMark = 32,         // \p{M}
+  kDecimal = 64,      // \p{Nd}
+  kWord = 128,        // \w: alphabetic, mark, decimal digit, connector punctuation, join control
 };
 
 // A table of all code points, made at the first use (1.1 MB).

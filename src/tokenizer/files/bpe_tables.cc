@@ -21,9 +21,8 @@ std::pair<std::string, std::string> SplitMerge(const std::string& line, const st
   return {line.substr(0, space), line.substr(space + 1)};
 }
 
-void FillTables(const std::vector<SpelledToken>& tokens,
-                const std::vector<std::pair<std::string, std::string>>& merges, const std::string& where,
-                BpeTables& tables) {
+void FillTables(const std::vector<SpelledToken>& tokens, const std::vector<std::pair<std::string, std::string>>& merges,
+                const std::string& where, BpeTables& tables) {
   int64_t last = -1;
   for (const SpelledToken& token : tokens) {
     CheckTokenId(token.id, tokens.size(), fmt::format("{}: vocab: '{}'", where, token.text));
@@ -45,7 +44,8 @@ void FillTables(const std::vector<SpelledToken>& tokens,
   tables.merges.reserve(merges.size());
   const auto id_of = [&](const std::string& text, size_t i) {
     const auto found = by_spelling.find(text);
-    if (found == by_spelling.end()) throw UserError("{}: merges[{}]: the token '{}' is not in the vocab", where, i, text);
+    if (found == by_spelling.end())
+      throw UserError("{}: merges[{}]: the token '{}' is not in the vocab", where, i, text);
     return found->second;
   };
   for (size_t i = 0; i < merges.size(); ++i) {

@@ -25,8 +25,7 @@ std::pair<std::string, std::string> SplitMerge(const std::string& line, const st
 
 // Fills `tokens` and `merges` of `tables`; with tables.byte_level the texts are spelled in the byte alphabet.
 // UserError for ids out of range or given twice, and for merges of or to tokens that are not there.
-void FillTables(const std::vector<SpelledToken>& tokens,
-                const std::vector<std::pair<std::string, std::string>>& merges, const std::string& where,
-                BpeTables& tables);
+void FillTables(const std::vector<SpelledToken>& tokens, const std::vector<std::pair<std::string, std::string>>& merges,
+                const std::string& where, BpeTables& tables);
 
 }  // namespace penstock::tokenizer

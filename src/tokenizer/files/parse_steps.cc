@@ -7,7 +7,8 @@
 namespace penstock::tokenizer {
 namespace {
 
-[[noreturn]] void Unsupported(const std::string& where, const std::string& type, const std::vector<std::string>& known) {
+[[noreturn]] void Unsupported(const std::string& where, const std::string& type,
+                              const std::vector<std::string>& known) {
   throw UserError("{} of type {} is not supported{}", where, type, DidYouMean(type, known));
 }
 
@@ -18,8 +19,7 @@ struct Pattern {
 };
 Pattern ParsePattern(const Json& step, const std::string& where) {
   const Json& pattern = Member(step, "pattern");
-  if (pattern.is_object() && pattern.contains("String"))
-    return {Get<std::string>(pattern, "String", where), false};
+  if (pattern.is_object() && pattern.contains("String")) return {Get<std::string>(pattern, "String", where), false};
   if (pattern.is_object() && pattern.contains("Regex")) return {Get<std::string>(pattern, "Regex", where), true};
   throw UserError("{}: 'pattern' is neither a String nor a Regex", where);
 }
@@ -152,8 +152,8 @@ ParsedPreTokenizer ParsePreTokenizer(const Json& step, const std::string& where)
   } else if (type == "Whitespace") {
     // Runs of letters, and runs of what is neither that nor white space; \w as Unicode's TR18 has it.
     const std::string word = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control})";
-    parsed.pre_tokenizer = MakeSplit(std::make_unique<Regex>("[" + word + "]+|[^" + word + R"(\s]+)"),
-                                     SplitBehavior::kRemoved, true);
+    parsed.pre_tokenizer =
+        MakeSplit(std::make_unique<Regex>("[" + word + "]+|[^" + word + R"(\s]+)"), SplitBehavior::kRemoved, true);
     parsed.keeps_bytes = false;
   } else if (type == "WhitespaceSplit") {
     parsed.pre_tokenizer = MakeWhitespaceSplit();
@@ -182,8 +182,9 @@ ParsedPreTokenizer ParsePreTokenizer(const Json& step, const std::string& where)
     parsed.cuts_at_lines = any_cuts && all_regular;
     if (!steps.empty()) parsed.pre_tokenizer = MakeSequence(std::move(steps));
   } else {
-    Unsupported(where, type,
-                {"ByteLevel", "Split", "Digits", "Punctuation", "Whitespace", "WhitespaceSplit", "Metaspace", "Sequence"});
+    Unsupported(
+        where, type,
+        {"ByteLevel", "Split", "Digits", "Punctuation", "Whitespace", "WhitespaceSplit", "Metaspace", "Sequence"});
   }
   return parsed;
 }

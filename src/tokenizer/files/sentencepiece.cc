@@ -18,7 +18,8 @@ class SentencePieceTokenizer : public Tokenizer {
     end_ = settings.end_of_text ? Find(*settings.end_of_text) : -1;
     if (end_ < 0) end_ = processor_.eos_id();
     if (end_ < 0) end_ = vocabulary_++;
-    if (settings.add_beginning.value_or(processor_.bos_id() >= 0) && processor_.bos_id() >= 0) bos_ = processor_.bos_id();
+    if (settings.add_beginning.value_or(processor_.bos_id() >= 0) && processor_.bos_id() >= 0)
+      bos_ = processor_.bos_id();
     fingerprint_ = "sentencepiece-" + Hasher().Update(model_).Update(static_cast<uint64_t>(end_)).Digest().Hex();
     const std::string name = path.substr(path.find_last_of('/') + 1);
     files_.push_back({name == "spiece.model" ? name : "tokenizer.model", model_});

@@ -20,8 +20,8 @@ BpeTables ParseModel(const Json& model, bool byte_level, const std::string& path
   if (!model.is_object()) throw UserError("{} is no object", where);
   const auto type = GetOr<std::string>(model, "type", "BPE", where);
   if (type != "BPE")
-    throw UserError("{} is of type {}; supported is BPE (models of SentencePiece are read from their .model file)", where,
-                    type);
+    throw UserError("{} is of type {}; supported is BPE (models of SentencePiece are read from their .model file)",
+                    where, type);
   RefuseText(model, "continuing_subword_prefix", where);
   RefuseText(model, "end_of_word_suffix", where);
   if (GetOr<double>(model, "dropout", 0, where) != 0) throw UserError("{}: 'dropout' is not supported", where);
@@ -165,7 +165,8 @@ std::shared_ptr<const Tokenizer> ReadTokenizerJson(const std::string& path, cons
     if (const int32_t id = id_of(*settings.beginning_of_text); id >= 0) parts.beginning_of_text = id;
 
   Hasher hasher;
-  for (const char* key : {"normalizer", "pre_tokenizer", "model", "added_tokens"}) hasher.Update(Member(json, key).dump());
+  for (const char* key : {"normalizer", "pre_tokenizer", "model", "added_tokens"})
+    hasher.Update(Member(json, key).dump());
   hasher.Update(static_cast<uint64_t>(parts.end_of_document));
   parts.fingerprint = "bpe-" + hasher.Digest().Hex();
   parts.name = fmt::format("BPE of {}", path);
