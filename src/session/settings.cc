@@ -70,7 +70,8 @@ void TrainSettings::Declare(config::Section& s) {
         {.min = 1, .max = 1 << 22, .help = "samples of one micro-batch", .unit = "samples"});
   s.String("on_nonfinite", &on_nonfinite,
            {.choices = {"stop", "skip"},
-            .help = "when a loss or gradient is not finite: end the run before the update, or leave the update out"});
+            .help = "when a loss or gradient is not finite: end the run before the update, or leave the update out; "
+                    "gradients of fp16 have rules of their own (numerics.loss_scale)"});
   s.Int("max_skipped", &max_skipped,
         {.min = 1,
          .help = "updates left out in a row before the run ends all the same",

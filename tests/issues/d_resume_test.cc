@@ -1,7 +1,9 @@
 // Cases D1, D3, D4 (checkpoints) and E2, E4 (data): what goes on after loading is the run that was never interrupted.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -11,6 +13,7 @@
 #include "checkpoint/manifest.h"
 #include "issues/continued.h"
 #include "runtime/replicas.h"
+#include "session/run/train_command.h"
 
 namespace penstock {
 namespace {
@@ -145,6 +148,41 @@ TEST(IssueE2, AMissingPositionIsAnError) {
       EXPECT_NE(std::string(error.what()).find("key '" + key + "' not found"), std::string::npos) << error.what();
     }
   }
+}
+
+// And one whose position is not where its steps must have brought it is not continued.
+TEST(IssueE2, APositionThatCannotBeIsAnError) {
+  const checkpoint::TemporaryDirectory directory;
+  setenv("XDG_CONFIG_HOME", directory.path().c_str(), 1);
+  std::string text;
+  for (int i = 0; i < 4000; ++i) text += "line " + std::to_string(i * i) + "\n";
+  FileSystem::Real().CreateFolders(directory / "text");
+  WriteFileAtomically(directory / "text/a.txt", text);
+  WriteFileAtomically(directory / "config.toml",
+                      "[run]\ndir = \"" + directory.path() + "/run\"\n[train]\nsteps = 2\nbatch = 4\n[model]\n" +
+                          "layers = 1\nhidden = 16\nheads = 2\n[data]\nsource = \"text\"\npath = \"" +
+                          directory.path() + "/text\"\nsequence = 8\n");
+  const auto train = [&](const Strings& assignments) {
+    std::ostringstream out, log;
+    return session::RunTrain({.config = directory / "config.toml", .assignments = assignments}, out, log);
+  };
+  EXPECT_EQ(train({}), 0);
+  const std::string path = checkpoint::ResolveCheckpoint(directory / "run/checkpoints") + "/state.json";
+  checkpoint::Manifest manifest = checkpoint::ParseManifest(ReadFile(path), path);
+  EXPECT_EQ(manifest.state.samples_seen, 8);
+  manifest.state.samples_seen = 2;  // what one of four ranks has seen
+  WriteFileAtomically(path, checkpoint::FormatManifest(manifest), /*overwrite=*/true);
+  try {
+    train({"train.steps=3"});
+    ADD_FAILURE() << "went on from a position that cannot be";
+  } catch (const UserError& error) {
+    EXPECT_NE(std::string(error.what()).find("at sample 2 of the data after 2 steps of 4"), std::string::npos)
+        << error.what();
+  }
+  manifest.state.samples_seen = 8;
+  WriteFileAtomically(path, checkpoint::FormatManifest(manifest), /*overwrite=*/true);
+  EXPECT_EQ(train({"train.steps=3"}), 0);
+  unsetenv("XDG_CONFIG_HOME");
 }
 
 // https://github.com/NVIDIA/Megatron-LM/issues/2829: is it the same training with more replicas? Data and dropout

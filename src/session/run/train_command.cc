@@ -371,6 +371,7 @@ class TrainRun {
                                       {"loss", last.result.verdict.loss}, {"unigram_entropy", entropy},
                                       {"skipped_updates", skipped_},      {"checkpoint", checkpoint_},
                                       {"seconds", SecondsSince(start_)},  {"first_step_seconds", first_step_seconds_}};
+    if (run_->job.loss_scale.enabled) summary["loss_scale"] = last.loss_scale.scale;
     for (size_t r = 0; r < outcome_.usage.size(); ++r) {
       summary["peak_bytes"].push_back(outcome_.usage[r].peak);
       summary["predicted_peak_bytes"].push_back(run_->plan.memory.ranks[r].peak());
@@ -381,6 +382,9 @@ class TrainRun {
       log_ << fmt::format("loss {:.4f} nats per token at step {}, {} the unigram entropy {:.4f}\n",
                           last.result.verdict.loss, last.step + 1,
                           last.result.verdict.loss < entropy ? "below" : "not below", entropy);
+    if (run_->job.loss_scale.enabled)
+      log_ << fmt::format("loss scale {} after {} updates were left out\n", last.loss_scale.scale,
+                          last.loss_scale.skipped);
     if (!checkpoint_.empty()) log_ << fmt::format("checkpoint: {}\n", checkpoint_);
     if (failure_.empty() && signal_ == 0 && s().train.sample_tokens > 0) {
       TextGenerator generator(run_->job.spec, run_->job.precision, outcome_.parameters, *run_->text.tokenizer);
