@@ -114,9 +114,9 @@ TEST_F(PredictedRun, SplitBackwardsAreProfiledInHalves) {
 // The counting allocator against the estimate: never above it, and not far below, whatever the schedule keeps.
 TEST_F(PredictedRun, MeasuredMemoryIsCloseUnderThePredicted) {
   for (const char* family : {"gpt2", "llama"}) {
-    for (const char* plan : {"parallel.pipeline=1", "parallel.schedule='1f1b'", "parallel.schedule='zb-h1'",
-                             "parallel.schedule='gpipe'", "parallel.recompute='full'", "train.micro_batch=1",
-                             "numerics.precision='fp16'"}) {
+    for (const char* plan :
+         {"parallel.pipeline=1", "parallel.schedule='1f1b'", "parallel.schedule='zb-h1'", "parallel.schedule='gpipe'",
+          "parallel.recompute='full'", "train.micro_batch=1", "numerics.precision='fp16'"}) {
       const std::string run = folder_ + "/memory";
       std::filesystem::remove_all(run);
       Train({"run.dir='" + run + "'", std::string("model.family='") + family + "'", "model.hidden=96",
@@ -130,7 +130,8 @@ TEST_F(PredictedRun, MeasuredMemoryIsCloseUnderThePredicted) {
         for (size_t r = 0; r < measured.size(); ++r) {
           const double ratio = measured[r].get<double>() / predicted[r].get<double>();
           EXPECT_LE(ratio, 1.0) << family << " " << plan << ", rank " << r << ": " << line;
-          // Of 16-bit operands the estimate has a rounded and a widened copy of the largest, which are rarely at the peak.
+          // Of 16-bit operands the estimate has a rounded and a widened copy of the largest, which are rarely at the
+          // peak.
           const bool narrow = std::string(plan).find("precision") != std::string::npos;
           EXPECT_GE(ratio, narrow ? 0.90 : 0.93) << family << " " << plan << ", rank " << r << ": " << line;
         }
