@@ -114,6 +114,10 @@ if(TARGET penstock AND PENSTOCK_WITH_TORCH AND PENSTOCK_SANITIZE STREQUAL "none"
   add_test(NAME bad_input COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/tests/program/bad_input.py $<TARGET_FILE:penstock>)
   set_tests_properties(kill_and_resume bad_input PROPERTIES LABELS program TIMEOUT 900)
 endif()
+if(TARGET penstock AND PENSTOCK_SANITIZE STREQUAL "none")
+  add_test(NAME tokenize_resume COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/tests/program/tokenize_resume.py $<TARGET_FILE:penstock>)
+  set_tests_properties(tokenize_resume PROPERTIES LABELS program TIMEOUT 300)
+endif()
 
 # report.html in a browser; skipped (exit status 77) where there is none.
 penstock_add_executable(report_sample MODULES report simulate SOURCES ${CMAKE_SOURCE_DIR}/tests/program/report_sample.cc)

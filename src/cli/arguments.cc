@@ -27,6 +27,14 @@ void Arguments::Positional(const std::string& name, std::string* value, const st
   app_.add_option(name, *value, help)->required(required);
 }
 
+void Arguments::Positionals(const std::string& name, std::vector<std::string>* values, const std::string& help) {
+  app_.add_option(name, *values, help)->required();
+}
+
+void Arguments::Repeated(const std::string& names, std::vector<std::string>* values, const std::string& help) {
+  app_.add_option(names, *values, help + " (may be repeated)")->expected(1)->take_all();
+}
+
 void Arguments::Option(const std::string& names, std::string* value, const std::string& help) {
   CLI::Option* option = app_.add_option(names, *value, help);
   if (!value->empty()) option->capture_default_str();

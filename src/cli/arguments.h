@@ -29,8 +29,12 @@ class Arguments {
   explicit Arguments(CLI::App& app) : app_(app) {}
 
   void Positional(const std::string& name, std::string* value, const std::string& help, bool required = false);
+  // One or more words.
+  void Positionals(const std::string& name, std::vector<std::string>* values, const std::string& help);
   // Names: "--a", or several as "--a,--b". The default is shown in the help unless it is empty.
   void Option(const std::string& names, std::string* value, const std::string& help);
+  // One value each time it is given.
+  void Repeated(const std::string& names, std::vector<std::string>* values, const std::string& help);
   // KEY=VALUE words, several at once or repeated. A word without '=' is refused: it is a path that was meant to stand
   // before the option.
   void Assignments(const std::string& name, std::vector<std::string>* values, const std::string& help);

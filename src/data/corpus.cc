@@ -1,6 +1,7 @@
 #include "data/corpus.h"
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 
 #include "base/error.h"
@@ -34,14 +35,23 @@ bool Wanted(const CorpusOptions& options, const std::string& path) {
          std::none_of(options.exclude.begin(), options.exclude.end(), matches);
 }
 
-struct Found {
-  std::string name;  // relative
-  std::string path;
-  int64_t bytes = 0;
-};
+constexpr std::string_view kBinaryHint =
+    "; narrow data.include, for example to [\"*.txt\"], or name it in data.exclude";
 
-std::vector<Found> FindFiles(const std::string& folder, const CorpusOptions& options) {
-  std::vector<Found> found;
+std::string ReadText(const std::string& path, std::string_view hint) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error) && std::filesystem::exists(path, error))
+    throw UserError("'{}' is not a regular file; text is read from files and folders", path);
+  std::string text = ReadFile(path);
+  const std::string why = WhyNotText(text);
+  if (!why.empty()) throw UserError("'{}' is not text: {}{}", path, why, hint);
+  return text;
+}
+
+}  // namespace
+
+std::vector<FoundFile> FindFiles(const std::string& folder, const CorpusOptions& options) {
+  std::vector<FoundFile> found;
   std::error_code error;
   fs::recursive_directory_iterator it(folder, error);
   for (; !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
@@ -57,27 +67,15 @@ std::vector<Found> FindFiles(const std::string& folder, const CorpusOptions& opt
     if (!Wanted(options, name)) continue;
     const auto bytes = static_cast<int64_t>(it->file_size(error));
     if (error) break;
-    if (bytes > 0) found.push_back({name, it->path().string(), bytes});
+    if (bytes == 0) continue;
+    const auto changed = std::chrono::duration_cast<std::chrono::nanoseconds>(it->last_write_time(error).time_since_epoch());
+    if (error) break;
+    found.push_back({name, it->path().string(), bytes, changed.count()});
   }
   if (error) throw WorldError(fmt::format("cannot list the folder '{}': {}", folder, error.message()));
-  std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.name < b.name; });
+  std::sort(found.begin(), found.end(), [](const FoundFile& a, const FoundFile& b) { return a.name < b.name; });
   return found;
 }
-
-constexpr std::string_view kBinaryHint =
-    "; narrow data.include, for example to [\"*.txt\"], or name it in data.exclude";
-
-std::string ReadText(const std::string& path, std::string_view hint) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error) && std::filesystem::exists(path, error))
-    throw UserError("'{}' is not a regular file; text is read from files and folders", path);
-  std::string text = ReadFile(path);
-  const std::string why = WhyNotText(text);
-  if (!why.empty()) throw UserError("'{}' is not text: {}{}", path, why, hint);
-  return text;
-}
-
-}  // namespace
 
 bool GlobMatches(std::string_view pattern, std::string_view path) {
   if (pattern.find('/') == std::string_view::npos) path = path.substr(path.rfind('/') + 1);
@@ -116,7 +114,7 @@ Corpus LoadText(const std::string& path, const CorpusOptions& options) {
     if (corpus.bytes == 0) throw UserError("the corpus '{}' is empty", path);
     return corpus;
   }
-  const std::vector<Found> found = FindFiles(path, options);
+  const std::vector<FoundFile> found = FindFiles(path, options);
   for (size_t i = 0; i < found.size(); ++i) {
     if (corpus.bytes + found[i].bytes > options.max_bytes) {
       corpus.skipped_documents = static_cast<int64_t>(found.size() - i);

@@ -31,6 +31,16 @@ struct Corpus {
   int64_t skipped_documents = 0;  // left out because of max_bytes
 };
 
+struct FoundFile {
+  std::string name;  // relative
+  std::string path;
+  int64_t bytes = 0;
+  int64_t changed = 0;  // time of the last change, nanoseconds
+};
+// The files of a folder that LoadText would read, ascending by name, whatever is in them. WorldError when a folder
+// cannot be listed.
+std::vector<FoundFile> FindFiles(const std::string& folder, const CorpusOptions& options);
+
 // `path` is a file (read whatever its name) or a folder (searched recursively; links to folders are not followed,
 // empty files are left out).
 Corpus LoadText(const std::string& path, const CorpusOptions& options = {});

@@ -1,0 +1,286 @@
+#include "data/tokenize.h"
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file_lock.h"
+#include "base/hash.h"
+#include "data/ordered_work.h"
+#include "data/text_pieces.h"
+#include "data/token_file.h"
+#include "data/tokenize/encode_piece.h"
+#include "data/tokenize/parts.h"
+
+namespace penstock::data {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+// Text under way: pieces that are read but not written. One is let through whatever its size.
+constexpr size_t kPiecesPerThread = 2;
+constexpr int64_t kBytesPerThread = 8 << 20;
+
+bool IsWithin(const fs::path& path, const fs::path& folder) {
+  const std::string relative = path.lexically_relative(folder).generic_string();
+  return !relative.empty() && relative != ".." && relative.rfind("../", 0) != 0;
+}
+
+std::vector<TextFile> FindInputs(const TokenizeOptions& options) {
+  std::vector<TextFile> found;
+  const fs::path out = fs::weakly_canonical(options.out);
+  for (const std::string& input : options.inputs) {
+    std::error_code error;
+    const fs::file_status status = fs::status(input, error);
+    if (!fs::exists(status)) throw UserError("'{}' is not there; give text files, or folders with them", input);
+    if (!fs::is_directory(status)) {
+      if (!fs::is_regular_file(status))
+        throw UserError("'{}' is not a regular file; text is read from files and folders", input);
+      const auto changed = fs::last_write_time(input).time_since_epoch();
+      found.push_back({{fs::path(input).filename().string(), input, static_cast<int64_t>(fs::file_size(input)),
+                        std::chrono::duration_cast<std::chrono::nanoseconds>(changed).count()},
+                       true});
+      continue;
+    }
+    const size_t before = found.size();
+    for (FoundFile& file : FindFiles(input, {.include = options.include, .exclude = options.exclude}))
+      if (!IsWithin(fs::weakly_canonical(file.path), out)) found.push_back({std::move(file), false});
+    if (found.size() == before)
+      throw UserError("the folder '{}' has no file with text in it that --include names and --exclude does not", input);
+  }
+  std::erase_if(found, [](const TextFile& file) { return file.bytes == 0; });
+  if (found.empty()) throw UserError("there is no text: the files are empty");
+  return found;
+}
+
+// What the result depends on: a run goes on only where all of it is equal.
+Json DescribeJob(const TokenizeOptions& options, const tokenizer::Tokenizer& tokenizer,
+                 const std::vector<TextFile>& inputs) {
+  Hasher hasher;
+  int64_t bytes = 0;
+  for (const TextFile& file : inputs) {
+    hasher.Update(file.name.size()).Update(file.name);
+    hasher.Update(static_cast<uint64_t>(file.bytes)).Update(static_cast<uint64_t>(file.changed));
+    bytes += file.bytes;
+  }
+  return {{"tokenizer", tokenizer.name()},
+          {"tokenizer fingerprint", tokenizer.Fingerprint()},
+          {"--include", options.include},
+          {"--exclude", options.exclude},
+          {"--jsonl-field", options.jsonl_field},
+          {"--document-separator", options.document_separator},
+          {"--validation", options.validation},
+          {"--validation-seed", options.validation_seed},
+          {"number of files", inputs.size()},
+          {"bytes of the files", bytes},
+          {"names, sizes and times of the files", hasher.Digest().Hex()}};
+}
+
+// Empty when the record in the file is of this job, else what differs.
+std::string DifferenceTo(const std::string& path, const Json& job, FileSystem& files) {
+  try {
+    const Json other = Json::parse(ReadFile(path, files)).at("job");
+    for (const auto& [key, value] : job.items()) {
+      if (key == "tokenizer") continue;  // a path; its fingerprint counts
+      const auto at = other.find(key);
+      if (at == other.end() || *at != value)
+        return fmt::format("{}: {} there, {} now", key, at == other.end() ? "not known" : at->dump(), value.dump());
+    }
+    return "";
+  } catch (const nlohmann::json::exception&) {
+    return "its record cannot be read";
+  }
+}
+
+class Run {
+ public:
+  Run(const TokenizeOptions& options, const tokenizer::Tokenizer& tokenizer, const ProgressSink& sink,
+      FileSystem& files)
+      : options_(options),
+        tokenizer_(tokenizer),
+        sink_(sink),
+        files_(files),
+        folder_(In(kTokenizeParts)),
+        inputs_(FindInputs(options)),
+        job_(DescribeJob(options, tokenizer, inputs_)),
+        input_bytes_(job_.at("bytes of the files")) {}
+
+  TokenizeResult Go() {
+    files_.CreateFolders(options_.out);
+    std::string why;
+    const auto lock = FileLock::Try(In("tokenize.lock"), &why);
+    if (lock == nullptr && why.empty())
+      throw UserError("'{}' is being written by {}; wait for it, or choose another --out", options_.out,
+                      FileLock::Holder(In("tokenize.lock")));
+    if (lock == nullptr) throw WorldError(fmt::format("cannot write in '{}': {}", options_.out, why));
+    if (files_.Exists(In(kTokenizeSummary)) && DifferenceTo(In(kTokenizeSummary), job_, files_).empty() &&
+        !options_.overwrite)
+      return AlreadyComplete();
+    Prepare();
+    RemoveLeftovers();
+    TokenizeParts parts(folder_, TokenWidth(tokenizer_.vocabulary()), files_);
+    result_.resumed_bytes = parts.position().input_bytes;
+    Encode(parts);
+    if (parts.totals().documents[0] + parts.totals().documents[1] == 0)
+      throw UserError("there is no text: {} files are no text, and {} documents are empty",
+                      parts.position().skipped_files, parts.totals().empty_documents);
+    Publish(parts);
+    files_.RemoveAll(folder_);
+    return result_;
+  }
+
+ private:
+  std::string In(const std::string& name) const { return options_.out + "/" + name; }
+
+  TokenizeResult AlreadyComplete() {
+    const Json summary = Json::parse(ReadFile(In(kTokenizeSummary), files_));
+    try {
+      ReadSummary(summary);
+    } catch (const nlohmann::json::exception& error) {
+      throw UserError("'{}' cannot be read ({}); --overwrite starts anew", In(kTokenizeSummary), error.what());
+    }
+    result_.was_complete = true;
+    files_.RemoveAll(folder_);
+    return result_;
+  }
+
+  // Makes the folder one of this job, with or without parts of it.
+  void Prepare() {
+    const std::string journal = folder_ + "/journal.json";
+    if (files_.Exists(journal) && !files_.Exists(In(kTokenizeSummary))) {
+      const std::string difference = DifferenceTo(journal, job_, files_);
+      if (difference.empty()) return;
+      if (!options_.overwrite)
+        throw UserError(
+            "'{}' holds the beginning of another tokenization ({}); give the same command to finish that one, choose "
+            "another --out, or --overwrite",
+            options_.out, difference);
+    }
+    for (const char* name : {kTokenizeSummary, kTrainTokens, kValidationTokens, kTokenizerFolder}) {
+      if (!files_.Exists(In(name))) continue;
+      if (!options_.overwrite)
+        throw UserError("'{}' exists already and is not overwritten; choose another --out, or --overwrite", In(name));
+      files_.RemoveAll(In(name));
+    }
+    files_.RemoveAll(folder_);
+    files_.CreateFolders(folder_);
+    WriteFileAtomically(journal, Json{{"format", "penstock tokenize"}, {"version", 1}, {"job", job_}}.dump(2) + "\n",
+                        false, files_);
+  }
+
+  // Temporary files of runs that were killed while they wrote a result.
+  void RemoveLeftovers() {
+    for (const std::string& name : files_.List(options_.out))
+      for (const char* own : {kTokenizeSummary, kTrainTokens, kValidationTokens})
+        if (name.starts_with(std::string(own) + ".") && name.ends_with(".tmp")) files_.Remove(In(name));
+    for (const std::string& name : files_.List(In(kTokenizerFolder)))
+      if (name.ends_with(".tmp")) files_.Remove(In(kTokenizerFolder) + "/" + name);
+  }
+
+  void Encode(TokenizeParts& parts) {
+    const EncodeOptions encode{options_.jsonl_field, options_.validation, options_.validation_seed};
+    TextPieces pieces(inputs_,
+                      {.separator = options_.document_separator,
+                       .cuts_at_lines = tokenizer_.CutsAtLines(),
+                       .piece_bytes = static_cast<size_t>(options_.piece_bytes)},
+                      parts.position());
+    WorkProgress progress("tokenize", input_bytes_, WorkProgress::Unit::bytes, sink_, parts.position().input_bytes);
+    const auto threads = static_cast<size_t>(std::max(options_.threads, 1));
+    std::deque<int64_t> sizes;  // of the pieces under way
+    int64_t under_way = 0;
+    OrderedWork<TextPiece, EncodedPiece> work(static_cast<int>(threads), [&](TextPiece piece) {
+      return EncodePiece(piece, inputs_, encode, tokenizer_);
+    });
+    for (bool more = true; more || work.pending() > 0;) {
+      while (more && work.pending() < kPiecesPerThread * threads + 1 &&
+             (work.pending() == 0 || under_way < kBytesPerThread * static_cast<int64_t>(threads))) {
+        std::optional<TextPiece> piece = pieces.Next();
+        more = piece.has_value();
+        if (!more) break;
+        sizes.push_back(static_cast<int64_t>(piece->text.size()));
+        under_way += sizes.back();
+        work.Submit(std::move(*piece));
+        progress.Tick();
+      }
+      if (work.pending() == 0) break;
+      const EncodedPiece piece = work.Take([&] { progress.Tick(); });
+      under_way -= sizes.front();
+      sizes.pop_front();
+      parts.Append(piece);
+      progress.Update(piece.after.input_bytes);
+      if (parts.open_bytes() >= options_.part_bytes) parts.CloseOne();
+    }
+    parts.CloseOne();
+    skipped_files_ = pieces.where().skipped_files;
+  }
+
+  void Publish(TokenizeParts& parts) {
+    WorkProgress progress("write", parts.bytes_of_files(), WorkProgress::Unit::bytes, sink_);
+    int64_t written = 0;
+    const int streams = options_.validation > 0 ? 2 : 1;
+    for (int s = 0; s < streams; ++s) {
+      const auto stream = static_cast<size_t>(s);
+      TokenFileWriter writer(In(s == 0 ? kTrainTokens : kValidationTokens),
+                             {.tokenizer = tokenizer_.name().substr(0, 4096),
+                              .fingerprint = tokenizer_.Fingerprint(),
+                              .vocabulary = tokenizer_.vocabulary(),
+                              .end_of_document = tokenizer_.end_of_document(),
+                              .tokens = parts.totals().tokens[stream],
+                              .documents = parts.totals().documents[stream]},
+                             /*overwrite=*/true, files_);
+      parts.WriteTokens(s, writer, [&](int64_t bytes) { progress.Update(written += bytes); });
+      writer.Commit();
+    }
+    const std::vector<tokenizer::TokenizerFile> own = tokenizer_.files();
+    if (!own.empty()) files_.CreateFolders(In(kTokenizerFolder));
+    for (const tokenizer::TokenizerFile& file : own)
+      WriteFileAtomically(In(kTokenizerFolder) + "/" + file.name, file.content, /*overwrite=*/true, files_);
+    const TokenizeTotals& totals = parts.totals();
+    Json summary = {{"format", "penstock tokenize"},
+                    {"version", 1},
+                    {"job", job_},
+                    {"files", static_cast<int64_t>(inputs_.size())},
+                    {"skipped_files", skipped_files_},
+                    {"input_bytes", input_bytes_},
+                    {"text_bytes", totals.text_bytes},
+                    {"empty_documents", totals.empty_documents},
+                    {"documents", totals.documents},
+                    {"tokens", totals.tokens}};
+    WriteFileAtomically(In(kTokenizeSummary), summary.dump(2) + "\n", /*overwrite=*/true, files_);
+    ReadSummary(summary);
+  }
+
+  void ReadSummary(const Json& summary) {
+    result_.documents = summary.at("documents");
+    result_.tokens = summary.at("tokens");
+    result_.files = summary.at("files");
+    result_.skipped_files = summary.at("skipped_files");
+    result_.input_bytes = summary.at("input_bytes");
+    result_.text_bytes = summary.at("text_bytes");
+    result_.empty_documents = summary.at("empty_documents");
+  }
+
+  const TokenizeOptions& options_;
+  const tokenizer::Tokenizer& tokenizer_;
+  const ProgressSink& sink_;
+  FileSystem& files_;
+  const std::string folder_;
+  const std::vector<TextFile> inputs_;
+  const Json job_;
+  const int64_t input_bytes_;
+  int64_t skipped_files_ = 0;
+  TokenizeResult result_;
+};
+
+}  // namespace
+
+TokenizeResult Tokenize(const TokenizeOptions& options, const tokenizer::Tokenizer& tokenizer,
+                        const ProgressSink& progress, FileSystem& files) {
+  return Run(options, tokenizer, progress, files).Go();
+}
+
+}  // namespace penstock::data

@@ -1,0 +1,43 @@
+// src/data/tokenize/encode_piece.h
+//
+// The tokens of a piece of text, as bytes of a token file, divided into what is trained on and what is held back.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "data/text_pieces.h"
+#include "tokenizer/tokenizer.h"
+
+namespace penstock::data {
+
+struct EncodedPiece {
+  struct Stream {
+    std::string bytes;          // tokens, as in the file
+    std::vector<int64_t> ends;  // tokens of the piece before each end of a document
+  };
+  std::array<Stream, 2> streams;  // train, validation
+  int64_t text_bytes = 0;
+  int64_t empty_documents = 0;
+  TextPosition after;
+};
+
+struct EncodeOptions {
+  std::string jsonl_field = "text";
+  double validation = 0;
+  uint64_t validation_seed = 0;
+};
+
+// Is document `index` of the file held back?
+bool IsHeldBack(const EncodeOptions& options, std::string_view file, int64_t index);
+
+// UserError for a malformed line, with file and line. Any thread.
+EncodedPiece EncodePiece(const TextPiece& piece, const std::vector<TextFile>& files, const EncodeOptions& options,
+                         const tokenizer::Tokenizer& tokenizer);
+
+// The text in `field` of the JSON object `line`. UserError that starts with `where`.
+std::string TextOfLine(std::string_view line, const std::string& field, const std::string& where);
+
+}  // namespace penstock::data

@@ -1,0 +1,73 @@
+#include "session/tokenize_command.h"
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <thread>
+
+#include "base/error.h"
+#include "base/units.h"
+
+namespace penstock::session {
+
+int RunTokenize(const TokenizeCommand& command, std::ostream& out, std::ostream& log, bool terminal) {
+  const auto start = std::chrono::steady_clock::now();
+  data::TokenizeOptions options = command.tokenize;
+  if (options.out.empty()) throw UserError("--out is missing: the folder that the token files are written to");
+  if (!(options.validation >= 0 && options.validation < 1))
+    throw UserError("--validation {}: a fraction of the documents, at least 0 and less than 1", options.validation);
+  if (command.threads < 0 || command.threads > 1024)
+    throw UserError("--threads {}: 1 to 1024, or 0 for the number of cores", command.threads);
+  if (options.document_separator.find('\n') != std::string::npos)
+    throw UserError("--document-separator is one line");
+  if (options.include.empty()) options.include = {"*"};
+  options.threads = command.threads > 0 ? static_cast<int>(command.threads)
+                                        : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  try {
+    options.part_bytes = ParseBytes(command.part);
+  } catch (const UserError& error) {
+    throw UserError("--part: {}", error.what());
+  }
+  if (options.part_bytes < 1) throw UserError("--part: at least one byte");
+  options.validation_seed = static_cast<uint64_t>(command.validation_seed);
+  const auto tokenizer = tokenizer::LoadTokenizer(command.tokenizer);
+
+  const data::TokenizeResult result = data::Tokenize(options, *tokenizer, {.out = &log, .terminal = terminal});
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const int64_t done = result.was_complete ? 0 : result.input_bytes - result.resumed_bytes;
+  if (command.json) {
+    nlohmann::ordered_json json = {{"out", options.out},
+                                   {"complete_before", result.was_complete},
+                                   {"files", result.files},
+                                   {"skipped_files", result.skipped_files},
+                                   {"input_bytes", result.input_bytes},
+                                   {"resumed_bytes", result.resumed_bytes},
+                                   {"text_bytes", result.text_bytes},
+                                   {"empty_documents", result.empty_documents},
+                                   {"train", {{"documents", result.documents[0]}, {"tokens", result.tokens[0]}}},
+                                   {"validation", {{"documents", result.documents[1]}, {"tokens", result.tokens[1]}}},
+                                   {"vocabulary", tokenizer->vocabulary()},
+                                   {"seconds", seconds}};
+    out << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+    return 0;
+  }
+  if (result.was_complete) out << fmt::format("'{}' is complete already; --overwrite starts anew\n", options.out);
+  out << fmt::format("{} files, {}", result.files - result.skipped_files, FormatBytes(result.input_bytes));
+  if (result.skipped_files > 0) out << fmt::format("; {} more are no text and were left out", result.skipped_files);
+  out << fmt::format("\n{}/{}: {} documents, {} tokens ({:.2f} bytes of text each)\n", options.out, data::kTrainTokens,
+                     result.documents[0], result.tokens[0],
+                     static_cast<double>(result.text_bytes) /
+                         static_cast<double>(std::max<int64_t>(result.tokens[0] + result.tokens[1], 1)));
+  if (options.validation > 0)
+    out << fmt::format("{}/{}: {} documents, {} tokens\n", options.out, data::kValidationTokens, result.documents[1],
+                       result.tokens[1]);
+  if (result.resumed_bytes > 0)
+    out << fmt::format("{} of the text were done before\n", FormatBytes(result.resumed_bytes));
+  if (!result.was_complete)
+    out << fmt::format("{} in {}, {}/s\n", FormatBytes(done), FormatSeconds(seconds),
+                       FormatBytes(static_cast<int64_t>(static_cast<double>(done) / std::max(seconds, 1e-9))));
+  return 0;
+}
+
+}  // namespace penstock::session
