@@ -1,8 +1,8 @@
 // src/base/file_lock.h
 //
-// One process at a time: a lock on a file (flock) that ends with the process, however it ends. The file says who holds it
-// and is removed with the lock. Works between processes and between threads. A lock is no output: it does not go through
-// FileSystem.
+// One process at a time: a lock on a file (flock) that ends with the process, however it ends. The file says who holds
+// it and is removed with the lock. Works between processes and between threads. A lock is no output: it does not go
+// through FileSystem.
 #pragma once
 
 #include <memory>

@@ -68,7 +68,8 @@ std::vector<FoundFile> FindFiles(const std::string& folder, const CorpusOptions&
     const auto bytes = static_cast<int64_t>(it->file_size(error));
     if (error) break;
     if (bytes == 0) continue;
-    const auto changed = std::chrono::duration_cast<std::chrono::nanoseconds>(it->last_write_time(error).time_since_epoch());
+    const auto changed =
+        std::chrono::duration_cast<std::chrono::nanoseconds>(it->last_write_time(error).time_since_epoch());
     if (error) break;
     found.push_back({name, it->path().string(), bytes, changed.count()});
   }

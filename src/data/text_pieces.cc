@@ -21,9 +21,9 @@ bool MayBeSpace(std::string_view text) {
   uint32_t point = 0;
   if (text.size() == 2) point = (byte(0) & 0x1Fu) << 6 | (byte(1) & 0x3Fu);
   if (text.size() == 3) point = (byte(0) & 0x0Fu) << 12 | (byte(1) & 0x3Fu) << 6 | (byte(2) & 0x3Fu);
-  return (point >= 0x80 && point <= 0xA0) || point == 0x1680 || point == 0x180E || (point >= 0x2000 && point <= 0x200F) ||
-         (point >= 0x2028 && point <= 0x202F) || (point >= 0x205F && point <= 0x2064) || point == 0x3000 ||
-         point == 0xFEFF;
+  return (point >= 0x80 && point <= 0xA0) || point == 0x1680 || point == 0x180E ||
+         (point >= 0x2000 && point <= 0x200F) || (point >= 0x2028 && point <= 0x202F) ||
+         (point >= 0x205F && point <= 0x2064) || point == 0x3000 || point == 0xFEFF;
 }
 
 std::string_view LastCharacter(std::string_view text) {
@@ -40,7 +40,8 @@ std::string_view LastCharacter(std::string_view text) {
 size_t SafeCut(std::string_view text) {
   for (size_t at = text.rfind('\n'); at != std::string_view::npos && at > 0; at = text.rfind('\n', at - 1)) {
     const std::string_view after = text.substr(at + 1, 4);
-    if (!MayBeSpace(after.substr(0, Utf8Length(after))) && !MayBeSpace(LastCharacter(text.substr(0, at)))) return at + 1;
+    if (!MayBeSpace(after.substr(0, Utf8Length(after))) && !MayBeSpace(LastCharacter(text.substr(0, at))))
+      return at + 1;
   }
   return 0;
 }

@@ -192,9 +192,8 @@ class Run {
     const auto threads = static_cast<size_t>(std::max(options_.threads, 1));
     std::deque<int64_t> sizes;  // of the pieces under way
     int64_t under_way = 0;
-    OrderedWork<TextPiece, EncodedPiece> work(static_cast<int>(threads), [&](TextPiece piece) {
-      return EncodePiece(piece, inputs_, encode, tokenizer_);
-    });
+    OrderedWork<TextPiece, EncodedPiece> work(
+        static_cast<int>(threads), [&](TextPiece piece) { return EncodePiece(piece, inputs_, encode, tokenizer_); });
     for (bool more = true; more || work.pending() > 0;) {
       while (more && work.pending() < kPiecesPerThread * threads + 1 &&
              (work.pending() == 0 || under_way < kBytesPerThread * static_cast<int64_t>(threads))) {

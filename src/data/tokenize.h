@@ -5,10 +5,11 @@
 // says what was done and is written last.
 //
 // Result:      a function of the files and of Choices alone: the same for any number of threads and parts, and for any
-//              interruption. While it works, OUT/tokenize.parts/ holds finished parts; the same command run again after a
-//              kill goes on after the last of them.
+//              interruption. While it works, OUT/tokenize.parts/ holds finished parts; the same command run again after
+//              a kill goes on after the last of them.
 // Memory:      does not grow with files: pieces under way (a mebibyte of text each, a few per thread).
-// Validation:  document i of file NAME is held back when XXH3-128(seed, NAME, i) / 2^128 is below the fraction (seed and
+// Validation:  document i of file NAME is held back when XXH3-128(seed, NAME, i) / 2^128 is below the fraction (seed
+// and
 //              i as eight bytes, least significant first; NAME as found in the folder; i counted in the file, of .jsonl
 //              files over all lines). The split does not change when other files come or go.
 // Errors:      UserError for inputs that are not there or no text, malformed lines (file, line), an OUT that holds
@@ -40,7 +41,7 @@ struct TokenizeOptions {
   int threads = 1;
   int64_t part_bytes = int64_t{64} << 20;  // of text: at most this much is done again after a kill
 
-  int64_t piece_bytes = int64_t{1} << 20;   // of text, handed to a thread at once
+  int64_t piece_bytes = int64_t{1} << 20;  // of text, handed to a thread at once
 
   // Choices: what the result depends on.
   std::vector<std::string> include = {"*"};  // of the files of folders

@@ -8,10 +8,11 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "report/progress.h"
 
 namespace penstock::session {
 
-int RunTokenize(const TokenizeCommand& command, std::ostream& out, std::ostream& log, bool terminal) {
+int RunTokenize(const TokenizeCommand& command, std::ostream& out, std::ostream& log) {
   const auto start = std::chrono::steady_clock::now();
   data::TokenizeOptions options = command.tokenize;
   if (options.out.empty()) throw UserError("--out is missing: the folder that the token files are written to");
@@ -19,8 +20,7 @@ int RunTokenize(const TokenizeCommand& command, std::ostream& out, std::ostream&
     throw UserError("--validation {}: a fraction of the documents, at least 0 and less than 1", options.validation);
   if (command.threads < 0 || command.threads > 1024)
     throw UserError("--threads {}: 1 to 1024, or 0 for the number of cores", command.threads);
-  if (options.document_separator.find('\n') != std::string::npos)
-    throw UserError("--document-separator is one line");
+  if (options.document_separator.find('\n') != std::string::npos) throw UserError("--document-separator is one line");
   if (options.include.empty()) options.include = {"*"};
   options.threads = command.threads > 0 ? static_cast<int>(command.threads)
                                         : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
@@ -33,7 +33,7 @@ int RunTokenize(const TokenizeCommand& command, std::ostream& out, std::ostream&
   options.validation_seed = static_cast<uint64_t>(command.validation_seed);
   const auto tokenizer = tokenizer::LoadTokenizer(command.tokenizer);
 
-  const data::TokenizeResult result = data::Tokenize(options, *tokenizer, {.out = &log, .terminal = terminal});
+  const data::TokenizeResult result = data::Tokenize(options, *tokenizer, {.out = &log, .terminal = report::IsTerminal(2)});
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const int64_t done = result.was_complete ? 0 : result.input_bytes - result.resumed_bytes;
   if (command.json) {

@@ -20,6 +20,6 @@ struct TokenizeCommand {
 };
 
 // Exit code 0, or throws. Results go to `out`, progress to `log`.
-int RunTokenize(const TokenizeCommand& command, std::ostream& out, std::ostream& log, bool terminal);
+int RunTokenize(const TokenizeCommand& command, std::ostream& out, std::ostream& log);
 
 }  // namespace penstock::session

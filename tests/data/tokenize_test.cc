@@ -35,8 +35,8 @@ class RunTokenizer : public tokenizer::Tokenizer {
     for (size_t begin = 0, end; begin < text.size(); begin = end) {
       for (end = begin + 1; end < text.size() && space(text[end]) == space(text[begin]); ++end) {
       }
-      ids.push_back(static_cast<int32_t>(Hash(text.substr(begin, end - begin)).low %
-                                         static_cast<uint64_t>(vocabulary_ - 1)));
+      ids.push_back(
+          static_cast<int32_t>(Hash(text.substr(begin, end - begin)).low % static_cast<uint64_t>(vocabulary_ - 1)));
     }
     return ids;
   }

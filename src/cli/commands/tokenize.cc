@@ -2,7 +2,6 @@
 #include <memory>
 
 #include "cli/command.h"
-#include "report/progress.h"
 #include "session/tokenize_command.h"
 
 namespace penstock::cli {
@@ -25,7 +24,7 @@ Run Declare(Arguments& arguments) {
   arguments.Option("--part", &command->part, "text after which the state is saved; a killed run goes on from there");
   arguments.Flag("--overwrite", &options.overwrite, "replace other token files in the folder");
   arguments.Flag("--json", &command->json, "a summary as one JSON document; progress goes to stderr");
-  return [command] { return session::RunTokenize(*command, std::cout, std::cerr, report::IsTerminal(2)); };
+  return [command] { return session::RunTokenize(*command, std::cout, std::cerr); };
 }
 
 const RegisterCommand kRegister{

@@ -14,12 +14,14 @@ constexpr std::array<const char*, 4> kSuffixes = {"train", "validation", "train.
 constexpr int64_t kBlock = 1 << 20;
 
 Json ToJson(const TextPosition& at) {
-  return {{"file", at.file}, {"offset", at.offset}, {"document", at.document}, {"line", at.line}, {"inside", at.inside},
-          {"input_bytes", at.input_bytes}, {"skipped_files", at.skipped_files}};
+  return {{"file", at.file},     {"offset", at.offset},           {"document", at.document},          {"line", at.line},
+          {"inside", at.inside}, {"input_bytes", at.input_bytes}, {"skipped_files", at.skipped_files}};
 }
 
 Json ToJson(const TokenizeTotals& totals) {
-  return {{"documents", totals.documents}, {"tokens", totals.tokens}, {"text_bytes", totals.text_bytes},
+  return {{"documents", totals.documents},
+          {"tokens", totals.tokens},
+          {"text_bytes", totals.text_bytes},
           {"empty_documents", totals.empty_documents}};
 }
 
@@ -107,8 +109,7 @@ void TokenizeParts::CloseOne() {
     open_->file[f]->Close();
     hashes.push_back(open_->hash[f].Digest().Hex());
   }
-  const Json record = {
-      {"position", ToJson(open_position_)}, {"totals", ToJson(open_totals_)}, {"hashes", hashes}};
+  const Json record = {{"position", ToJson(open_position_)}, {"totals", ToJson(open_totals_)}, {"hashes", hashes}};
   WriteFileAtomically(RecordOf(parts_), record.dump() + "\n", /*overwrite=*/true, files_);
   ++parts_;
   position_ = open_position_;
