@@ -33,7 +33,8 @@ int RunTokenize(const TokenizeCommand& command, std::ostream& out, std::ostream&
   options.validation_seed = static_cast<uint64_t>(command.validation_seed);
   const auto tokenizer = tokenizer::LoadTokenizer(command.tokenizer);
 
-  const data::TokenizeResult result = data::Tokenize(options, *tokenizer, {.out = &log, .terminal = report::IsTerminal(2)});
+  const data::TokenizeResult result =
+      data::Tokenize(options, *tokenizer, {.out = &log, .terminal = report::IsTerminal(2)});
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const int64_t done = result.was_complete ? 0 : result.input_bytes - result.resumed_bytes;
   if (command.json) {
