@@ -289,7 +289,7 @@ class TrainRun {
           "{}; since then {} updates in a row were left out (numerics.loss_scale_max_skipped), the last one with a "
           "loss scale of {}. Lower optimizer.lr{}, or use numerics.precision = 'bf16'",
           first_fault_, step.loss_scale.skipped_in_a_row, step.scale,
-          step.scale <= 1             ? ""
+          step.scale <= 1            ? ""
           : config.mode == "dynamic" ? " or numerics.loss_scale_min"
                                      : " or numerics.loss_scale_initial");
       return runtime::AfterStep::stop;
