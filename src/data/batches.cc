@@ -63,6 +63,7 @@ Batches::Batches(std::shared_ptr<const Dataset> dataset, const BatchOptions& opt
     : dataset_(std::move(dataset)), options_(options), micro_batches_(CountMicroBatches(options)) {
   const int64_t n = dataset_->size();
   if (n < 1) throw UserError("the data has no sample");
+  if (dataset_->endless()) options_.last_batch = LastBatch::kWrap;
   if (options_.last_batch == LastBatch::kDrop) {
     steps_per_epoch_ = n / options_.batch;
     if (steps_per_epoch_ == 0)
@@ -86,6 +87,7 @@ int64_t Batches::SampleId(int64_t step, int64_t slot) const {
   int64_t epoch, position;
   if (options_.last_batch == LastBatch::kWrap) {
     const int64_t at = CheckedMultiply(step, options_.batch) + slot;
+    if (dataset_->endless()) return at;
     epoch = at / n;
     position = at % n;
   } else {
@@ -108,7 +110,7 @@ StepBatches Batches::MakeStep(int64_t step) const {
     shape.first_slot = slot;
     shape.samples = out.samples / micro_batches_ + (j < out.samples % micro_batches_);
     for (int64_t b = 0; b < shape.samples; ++b, ++slot) {
-      const int64_t index = SampleId(step, slot) % dataset_->size();
+      const int64_t index = IndexOf(SampleId(step, slot));
       shape.length = std::max(shape.length, dataset_->Length(index));
       shape.valid_tokens += dataset_->ValidTokens(index);
     }
@@ -135,7 +137,7 @@ MicroBatch Batches::Materialize(const StepBatches& step, int32_t j) const {
   out.labels.assign(elements, kIgnoredLabel);
   for (int64_t b = 0; b < out.samples; ++b) {
     const int64_t id = SampleId(step.step, out.first_slot + b);
-    const Sample sample = dataset_->Get(id % dataset_->size());
+    const Sample sample = dataset_->Get(IndexOf(id));
     const int64_t row = b * out.length;
     PENSTOCK_CHECK(static_cast<int64_t>(sample.tokens.size()) <= out.length, "sample {} is longer than it said", id);
     std::copy(sample.tokens.begin(), sample.tokens.end(), out.tokens.begin() + row);

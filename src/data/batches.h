@@ -67,7 +67,7 @@ struct MicroBatch : MicroBatchShape {
 // Immutable after construction; any thread.
 class Batches {
  public:
-  // UserError as CountMicroBatches; also when kDrop leaves nothing of the data.
+  // UserError as CountMicroBatches; also when kDrop leaves nothing of the data. Endless data has no last batch: kWrap.
   Batches(std::shared_ptr<const Dataset> dataset, const BatchOptions& options);
 
   int32_t micro_batches() const { return micro_batches_; }
@@ -76,7 +76,7 @@ class Batches {
   const Dataset& dataset() const { return *dataset_; }
   const BatchOptions& options() const { return options_; }
 
-  // The sample in `slot` of `step`: epoch * size + index. 0 <= slot < samples of the step.
+  // The sample in `slot` of `step`: epoch * size + index; of endless data its place in the run. 0 <= slot < samples of the step.
   int64_t SampleId(int64_t step, int64_t slot) const;
   // Costs O(batch), builds no token. step >= 0. UserError when the step has no valid token at all.
   StepBatches MakeStep(int64_t step) const;
@@ -86,6 +86,7 @@ class Batches {
 
  private:
   int64_t SamplesOf(int64_t step) const;
+  int64_t IndexOf(int64_t id) const { return dataset_->endless() ? id : id % dataset_->size(); }  // in the dataset
 
   std::shared_ptr<const Dataset> dataset_;
   BatchOptions options_;

@@ -23,6 +23,9 @@ class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual int64_t size() const = 0;
+  // True: i is the place in the run and has no bound; the dataset has an order of its own (a mixture of sources), and
+  // size() only says what an epoch is called.
+  virtual bool endless() const { return false; }
   // All of them for 0 <= i < size().
   virtual Sample Get(int64_t i) const = 0;
   // Without building the sample: its length, and how many of its labels are not ignored.

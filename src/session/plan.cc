@@ -17,11 +17,12 @@ namespace {
 model::ModelConfig ResolveModel(const LoadedSettings& loaded, bool own_dataset) {
   const Settings& s = loaded.values;
   model::ModelConfig config = s.model;
-  const int64_t ids = tokenizer::LoadTokenizer(s.data.tokenizer)->vocabulary();
+  const int64_t ids = data::VocabularyOf(s.data);
   if (config.gpt.vocabulary == 0) config.gpt.vocabulary = ids;
   if (!own_dataset && config.gpt.vocabulary < ids)
     loaded.config.Fail("model.vocabulary",
-                       fmt::format("the tokenizer '{}' has {} tokens; use 0 or at least that", s.data.tokenizer, ids));
+                       fmt::format("the tokenizer {} has {} tokens; use 0 or at least that",
+                                   s.data.source == "tokens" ? "of the token files" : "'" + s.data.tokenizer + "'", ids));
   if (config.gpt.context == 0) config.gpt.context = s.data.sequence;
   if (config.gpt.context < s.data.sequence)
     loaded.config.Fail("model.context",

@@ -33,6 +33,10 @@ class CorpusTest : public testing::Test {
     return "loaded";
   }
 
+  static const TokenStream& StreamOf(const std::shared_ptr<const Dataset>& windows) {
+    return dynamic_cast<const TextWindows&>(*windows).stream();
+  }
+
   std::string folder_;
 };
 
@@ -108,10 +112,10 @@ TEST_F(CorpusTest, ValidationIsTheTail) {
   config.validation_fraction = 0.2;
   const TextData data = LoadTextData(config);
   EXPECT_EQ(data.documents, 10);
-  EXPECT_EQ(data.train->stream().size(), 800);
-  EXPECT_EQ(data.validation->stream().size(), 200);
-  EXPECT_EQ(data.validation->stream()[0], 'i');
-  EXPECT_EQ(data.train->stream()[99], 0);  // the end of a document
+  EXPECT_EQ(StreamOf(data.train).size(), 800);
+  EXPECT_EQ(StreamOf(data.validation).size(), 200);
+  EXPECT_EQ(StreamOf(data.validation)[0], 'i');
+  EXPECT_EQ(StreamOf(data.train)[99], 0);  // the end of a document
   config.validation_fraction = 0;
   EXPECT_EQ(LoadTextData(config).validation, nullptr);
   config.sequence = 10'000;
@@ -129,10 +133,10 @@ TEST_F(CorpusTest, ASingleDocumentIsCutAtALineEnd) {
   config.sequence = 8;
   config.validation_fraction = 0.3;
   const TextData data = LoadTextData(config);
-  const TokenStream& train = data.train->stream();
+  const TokenStream& train = StreamOf(data.train);
   EXPECT_EQ(train[train.size() - 2], '\n');
-  EXPECT_EQ(data.validation->stream()[0], 'l');
-  EXPECT_EQ(train.size() + data.validation->stream().size(), static_cast<int64_t>(text.size()) + 2);
+  EXPECT_EQ(StreamOf(data.validation)[0], 'l');
+  EXPECT_EQ(train.size() + StreamOf(data.validation).size(), static_cast<int64_t>(text.size()) + 2);
   config.validation_fraction = 0.001;  // less than one byte and the token after it
   Put("x.txt", "ab");
   EXPECT_THROW(LoadTextData(config), UserError);

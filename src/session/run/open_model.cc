@@ -34,6 +34,12 @@ std::unique_ptr<OpenedModel> OpenModel(const OpenModelOptions& options) {
   opened->settings.config.LoadText(from.state().config, from.path() + " (its configuration)");
   opened->settings.config.Finish();
   runtime::PrepareProcess(/*reproducible=*/false);
+  // A run on token files names no tokenizer: it is the one that the run kept, or bytes.
+  if (values.data.source == "tokens") {
+    values.data.source = "text";  // of the data only the tokenizer counts here; it may be gone
+    values.data.tokenizer = FindTokenizer(from.path(), "");
+    if (values.data.tokenizer.empty()) values.data.tokenizer = "bytes";
+  }
   opened->tokenizer = OpenTokenizer(from.state(), from.path(), values.data.tokenizer, options.tokenizer);
   // The model's vocabulary may be the tokenizer's, which need not lie where the run found it.
   values.data.tokenizer =

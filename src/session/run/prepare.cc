@@ -3,10 +3,12 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
+#include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "report/progress.h"
 #include "runtime/environment.h"
 
 namespace penstock::session {
@@ -50,7 +52,8 @@ std::unique_ptr<PreparedRun> Prepare(const LoadedSettings& settings, std::shared
   RequireSound(run->plan);
   RequireFits(run->plan, s);
   if (dataset == nullptr) {
-    run->text = data::LoadTextData(s.data);
+    run->text = data::LoadTextData(s.data, static_cast<uint64_t>(s.run.seed),
+                                   {.out = &std::cerr, .terminal = report::IsTerminal(2)});
     dataset = run->text.train;
   }
   run->batches = std::make_shared<const data::Batches>(
