@@ -76,7 +76,8 @@ class Batches {
   const Dataset& dataset() const { return *dataset_; }
   const BatchOptions& options() const { return options_; }
 
-  // The sample in `slot` of `step`: epoch * size + index; of endless data its place in the run. 0 <= slot < samples of the step.
+  // The sample in `slot` of `step`: epoch * size + index; of endless data its place in the run. 0 <= slot < samples of
+  // the step.
   int64_t SampleId(int64_t step, int64_t slot) const;
   // Costs O(batch), builds no token. step >= 0. UserError when the step has no valid token at all.
   StepBatches MakeStep(int64_t step) const;

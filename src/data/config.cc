@@ -104,8 +104,8 @@ TextData LoadTokens(const DataConfig& config, uint64_t seed, const ProgressSink&
   for (const TokenSource& source : sources) {
     out.documents += source.train->documents();
     out.bytes += source.train->file_size();
-    mixed.push_back({source.path, std::make_shared<TokenWindows>(source.train, windows, config.packing, sink),
-                     source.weight});
+    mixed.push_back(
+        {source.path, std::make_shared<TokenWindows>(source.train, windows, config.packing, sink), source.weight});
     if (source.validation == nullptr || source.validation->documents() == 0) continue;
     CountTokens(*source.validation, sink);
     held_back.push_back(std::make_shared<TokenWindows>(source.validation, windows, config.packing, sink));
@@ -136,11 +136,12 @@ void DataConfig::Declare(config::Section& s) {
             .required = true,
             .only_if = [this] { return source == "text" || (source == "tokens" && sources.empty()); },
             .only_if_text = "data.source = 'text', or 'tokens' without data.sources"});
-  s.StringList("sources", &sources,
-               {.help = "token files or folders to mix, each as \"path=weight\": samples are taken in proportion to the "
-                        "weights, whatever the sizes",
-                .only_if = is_tokens,
-                .only_if_text = tokens_only});
+  s.StringList(
+      "sources", &sources,
+      {.help = "token files or folders to mix, each as \"path=weight\": samples are taken in proportion to the "
+               "weights, whatever the sizes",
+       .only_if = is_tokens,
+       .only_if_text = tokens_only});
   s.Enum("packing", &packing, {{"cross", Packing::kCross}, {"within", Packing::kWithin}},
          {.help = "cross: samples are cut from one long stream and go over ends of documents; within: each document is "
                   "cut by itself, short samples are padded",
@@ -163,11 +164,12 @@ void DataConfig::Declare(config::Section& s) {
           .help = "part of the text that is held back: its last documents. Token files bring their own",
           .only_if = is_no_tokens,
           .only_if_text = no_tokens});
-  s.String("tokenizer", &tokenizer,
-           {.help = "how text becomes tokens: bytes (one each, 256 ids), or the path of a tokenizer, a file or a folder "
-                    "with one",
-            .only_if = is_no_tokens,
-            .only_if_text = no_tokens});
+  s.String(
+      "tokenizer", &tokenizer,
+      {.help = "how text becomes tokens: bytes (one each, 256 ids), or the path of a tokenizer, a file or a folder "
+               "with one",
+       .only_if = is_no_tokens,
+       .only_if_text = no_tokens});
   s.Int("sequence", &sequence, {.min = 1, .max = 1 << 24, .help = "length of a sample", .unit = "tokens"});
   s.Int("masked_prefix", &masked_prefix,
         {.min = 0, .help = "labels of the first tokens of a sample that do not count in the loss", .unit = "tokens"});
@@ -204,7 +206,8 @@ TextData LoadTextData(const DataConfig& config, uint64_t seed, const ProgressSin
 
 int32_t VocabularyOf(const DataConfig& config) {
   if (config.source != "tokens") return tokenizer::LoadTokenizer(config.tokenizer)->vocabulary();
-  const auto sources = OpenTokenSources(config.sources.empty() ? std::vector<std::string>{config.path} : config.sources);
+  const auto sources =
+      OpenTokenSources(config.sources.empty() ? std::vector<std::string>{config.path} : config.sources);
   return sources.front().train->info().vocabulary;
 }
 

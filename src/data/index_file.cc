@@ -62,7 +62,8 @@ std::unique_ptr<FileLock> WaitForTurn(const std::string& path, const ProgressSin
   for (;;) {
     std::string why;
     if (auto held = FileLock::Try(lock, &why); held != nullptr || !why.empty()) return held;
-    if (const auto now = std::chrono::steady_clock::now(); sink.out != nullptr && now - said >= std::chrono::seconds(1)) {
+    if (const auto now = std::chrono::steady_clock::now();
+        sink.out != nullptr && now - said >= std::chrono::seconds(1)) {
       *sink.out << fmt::format("waiting for {}, which builds '{}'\n", FileLock::Holder(lock), path) << std::flush;
       said = now;
     }

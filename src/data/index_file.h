@@ -3,9 +3,8 @@
 // Numbers that were expensive to find, kept in a file beside what they were found in, for the next start.
 //
 // They hold for one key; a file of another key, a damaged one or one of another version counts as not there. Where the
-// folder cannot be written the numbers are kept in memory alone, with a warning. One process builds them: others wait and
-// say for whom, at least every two seconds.
-// Threads: Open from any; the result is immutable.
+// folder cannot be written the numbers are kept in memory alone, with a warning. One process builds them: others wait
+// and say for whom, at least every two seconds. Threads: Open from any; the result is immutable.
 #pragma once
 
 #include <cstdint>

@@ -63,7 +63,8 @@ std::vector<TokenSource> OpenTokenSources(const std::vector<std::string>& texts)
       const TokenFileInfo& info = file->info();
       if (info.fingerprint != first.fingerprint || info.vocabulary != first.vocabulary)
         throw UserError(
-            "'{}' was made with the tokenizer '{}' ({} ids) and '{}' with '{}' ({} ids), which is not the same one; make "
+            "'{}' was made with the tokenizer '{}' ({} ids) and '{}' with '{}' ({} ids), which is not the same one; "
+            "make "
             "both with one tokenizer",
             sources.front().train->path(), first.tokenizer, first.vocabulary, file->path(), info.tokenizer,
             info.vocabulary);

@@ -22,11 +22,12 @@ struct TokenSource {
   std::shared_ptr<const TokenFile> validation;  // null when the folder has none
 };
 
-// "path" or "path=weight"; a path may hold '=' when a weight follows. UserError for a weight that is no positive number.
+// "path" or "path=weight"; a path may hold '=' when a weight follows. UserError for a weight that is no positive
+// number.
 TokenSource ParseTokenSource(std::string_view text);
 
-// A folder with train.tokens and perhaps validation.tokens (`penstock tokenize`), or one token file. UserError when there
-// is none, and when two of them are of different tokenizers.
+// A folder with train.tokens and perhaps validation.tokens (`penstock tokenize`), or one token file. UserError when
+// there is none, and when two of them are of different tokenizers.
 std::vector<TokenSource> OpenTokenSources(const std::vector<std::string>& texts);
 
 // The tokenizer of the sources: "bytes", the files in the folder beside the tokens, or the place that the file names.

@@ -106,8 +106,7 @@ Sample TokenWindows::Get(int64_t i) const {
   sample.labels.resize(static_cast<size_t>(window.length));
   for (int64_t t = 0; t < window.length; ++t) {
     sample.tokens[static_cast<size_t>(t)] = (*file_)[window.begin + t];
-    sample.labels[static_cast<size_t>(t)] =
-        t < options_.masked_prefix ? kIgnoredLabel : (*file_)[window.begin + t + 1];
+    sample.labels[static_cast<size_t>(t)] = t < options_.masked_prefix ? kIgnoredLabel : (*file_)[window.begin + t + 1];
   }
   return sample;
 }

@@ -1,7 +1,7 @@
 // src/data/token_windows.h
 //
-// Samples from token files: windows, read from the mapping when they are asked for; several sources one after the other,
-// or mixed by weight. Immutable after construction; any thread.
+// Samples from token files: windows, read from the mapping when they are asked for; several sources one after the
+// other, or mixed by weight. Immutable after construction; any thread.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@ namespace penstock::data {
 // kCross   the file is one stream, cut in windows; a window goes over ends of documents, whose last token predicts the
 //          first of the next one. Attention sees the other document.
 // kWithin  every document is cut by itself: no window, and so no attention and no label, crosses its end. A document of
-//          n tokens (with its end) gives ceil((n - 1) / sequence) windows; the last is shorter, is padded to the longest
-//          of its micro-batch, and is left out when it has no more than masked_prefix tokens, or when short windows are
-//          not kept.
+//          n tokens (with its end) gives ceil((n - 1) / sequence) windows; the last is shorter, is padded to the
+//          longest of its micro-batch, and is left out when it has no more than masked_prefix tokens, or when short
+//          windows are not kept.
 enum class Packing { kCross, kWithin };
 
 // What is known of a file after a pass over it: it is whole, and how often each id occurs. Kept beside it
@@ -73,9 +73,9 @@ class ConcatDataset : public Dataset {
 
 // Sources mixed by weight, without end. The sample at place i of a run depends on the seed and i alone (any rank of any
 // layout finds it in O(1)): of every kBlock samples in a row each source has its share, to the nearest sample (largest
-// remainders), in an order drawn by (seed, block); and a source's own samples come in the order of Batches, in a new one
-// each time the source is through, or as they lie without `shuffle`. Part of the reproducibility specification: a golden
-// test holds it; do not change.
+// remainders), in an order drawn by (seed, block); and a source's own samples come in the order of Batches, in a new
+// one each time the source is through, or as they lie without `shuffle`. Part of the reproducibility specification: a
+// golden test holds it; do not change.
 class MixtureDataset : public Dataset {
  public:
   static constexpr int64_t kBlock = 10'000;

@@ -20,9 +20,10 @@ model::ModelConfig ResolveModel(const LoadedSettings& loaded, bool own_dataset) 
   const int64_t ids = data::VocabularyOf(s.data);
   if (config.gpt.vocabulary == 0) config.gpt.vocabulary = ids;
   if (!own_dataset && config.gpt.vocabulary < ids)
-    loaded.config.Fail("model.vocabulary",
-                       fmt::format("the tokenizer {} has {} tokens; use 0 or at least that",
-                                   s.data.source == "tokens" ? "of the token files" : "'" + s.data.tokenizer + "'", ids));
+    loaded.config.Fail(
+        "model.vocabulary",
+        fmt::format("the tokenizer {} has {} tokens; use 0 or at least that",
+                    s.data.source == "tokens" ? "of the token files" : "'" + s.data.tokenizer + "'", ids));
   if (config.gpt.context == 0) config.gpt.context = s.data.sequence;
   if (config.gpt.context < s.data.sequence)
     loaded.config.Fail("model.context",

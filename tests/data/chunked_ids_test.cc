@@ -1,5 +1,5 @@
-// Long texts are encoded in parts, cut where SafeCut says: the ids are those of the whole, for the patterns of published
-// byte-level tokenizers and merges that reach over white space, line ends and punctuation.
+// Long texts are encoded in parts, cut where SafeCut says: the ids are those of the whole, for the patterns of
+// published byte-level tokenizers and merges that reach over white space, line ends and punctuation.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -47,19 +47,21 @@ std::shared_ptr<const tokenizer::Tokenizer> Make(const std::string& folder, cons
     vocabulary[Letter('\n') + Letter('\n') + Letter(a)] = vocabulary.size();
     merges.push_back(Letter('\n') + Letter('\n') + " " + Letter(a));
   }
-  Json before = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", pattern.empty()}};
+  Json before = {
+      {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", pattern.empty()}};
   if (!pattern.empty())
     before = {{"type", "Sequence"},
               {"pretokenizers",
                {{{"type", "Split"}, {"pattern", {{"Regex", pattern}}}, {"behavior", "Isolated"}, {"invert", false}},
                 before}}};
-  const Json file = {{"version", "1.0"},
-                     {"added_tokens", Json::array()},
-                     {"normalizer", nullptr},
-                     {"pre_tokenizer", before},
-                     {"post_processor", nullptr},
-                     {"decoder", {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", true}, {"use_regex", true}}},
-                     {"model", {{"type", "BPE"}, {"vocab", vocabulary}, {"merges", merges}}}};
+  const Json file = {
+      {"version", "1.0"},
+      {"added_tokens", Json::array()},
+      {"normalizer", nullptr},
+      {"pre_tokenizer", before},
+      {"post_processor", nullptr},
+      {"decoder", {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", true}, {"use_regex", true}}},
+      {"model", {{"type", "BPE"}, {"vocab", vocabulary}, {"merges", merges}}}};
   std::filesystem::create_directories(folder);
   std::ofstream(folder + "/tokenizer.json") << file.dump();
   return tokenizer::LoadTokenizer(folder);
@@ -67,9 +69,10 @@ std::shared_ptr<const tokenizer::Tokenizer> Make(const std::string& folder, cons
 
 TEST(ChunkedIds, AreThoseOfTheWhole) {
   const std::string folder = testing::TempDir() + "/penstock_chunked_ids";
-  const std::vector<std::string> bits = {"\n",   "\n",   "\n",       " ",        "\t",       "\r\n", "!",  "'s", "s",
-                                         "a",    "aa",   "1",        "123",      "\xc3\xa9", "?",    "\xe6\xbc\xa2",
-                                         "\xc2\xa0", "\xe3\x80\x80", "\xff", "<|x|>", "_", "\n!", "a\na", "!\n1", "s\n's"};
+  const std::vector<std::string> bits = {
+      "\n", "\n",  "\n",   " ",        "\t",   "\r\n",         "!",        "'s",           "s",    "a",
+      "aa", "1",   "123",  "\xc3\xa9", "?",    "\xe6\xbc\xa2", "\xc2\xa0", "\xe3\x80\x80", "\xff", "<|x|>",
+      "_",  "\n!", "a\na", "!\n1",     "s\n's"};
   for (const std::string pattern : {kGpt2, kLlama3, kQwen2}) {
     const auto tokenizer = Make(folder, pattern);
     ASSERT_TRUE(tokenizer->CutsAtLines());
@@ -89,9 +92,11 @@ TEST(ChunkedIds, AreThoseOfTheWhole) {
       for (size_t cut = SafeCut(text); cut > 0; cut = SafeCut(std::string_view(text).substr(0, cut))) {
         safe[cut] = true;
         ++cuts;
-        EXPECT_EQ(parts(cut), whole) << Json(text).dump(-1, ' ', false, Json::error_handler_t::replace) << " at " << cut;
+        EXPECT_EQ(parts(cut), whole) << Json(text).dump(-1, ' ', false, Json::error_handler_t::replace) << " at "
+                                     << cut;
       }
-      for (size_t cut = 1; cut < text.size(); ++cut) unlike += !safe[cut] && text[cut - 1] == '\n' && parts(cut) != whole;
+      for (size_t cut = 1; cut < text.size(); ++cut)
+        unlike += !safe[cut] && text[cut - 1] == '\n' && parts(cut) != whole;
     }
     EXPECT_GT(cuts, 1000);
     EXPECT_GT(unlike, 200) << "cutting after any line end would do: the test shows nothing";

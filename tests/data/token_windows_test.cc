@@ -26,8 +26,7 @@ namespace fs = std::filesystem;
 class TokenWindowsTest : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ =
-        testing::TempDir() + "/penstock_windows_" + testing::UnitTest::GetInstance()->current_test_info()->name();
+    folder_ = testing::TempDir() + "/penstock_windows_" + testing::UnitTest::GetInstance()->current_test_info()->name();
     fs::remove_all(folder_);
     fs::create_directories(folder_);
   }

@@ -1,6 +1,6 @@
-// Case E6, https://github.com/NVIDIA/Megatron-LM/issues/2124: a run that builds the index of millions of short documents
-// looks stuck. Here it says every second how far it is, how fast and how long it still takes; the second start finds the
-// index; whoever waits for another process says for whom.
+// Case E6, https://github.com/NVIDIA/Megatron-LM/issues/2124: a run that builds the index of millions of short
+// documents looks stuck. Here it says every second how far it is, how fast and how long it still takes; the second
+// start finds the index; whoever waits for another process says for whom.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -34,13 +34,12 @@ class IndexOfShortDocuments {
     std::vector<int32_t> ids;
     int64_t tokens = 0;
     for (int64_t d = 0; d < documents; ++d) ends.push_back(tokens += 4 + d % 7);
-    TokenFileWriter writer(folder_ + "/train.tokens",
-                           {.tokenizer = "bytes",
-                            .fingerprint = "bytes",
-                            .vocabulary = 256,
-                            .end_of_document = 0,
-                            .tokens = tokens,
-                            .documents = documents});
+    TokenFileWriter writer(folder_ + "/train.tokens", {.tokenizer = "bytes",
+                                                       .fingerprint = "bytes",
+                                                       .vocabulary = 256,
+                                                       .end_of_document = 0,
+                                                       .tokens = tokens,
+                                                       .documents = documents});
     for (int64_t d = 0; d < documents; ++d) {
       ids.assign(static_cast<size_t>(3 + d % 7), static_cast<int32_t>(1 + d % 200));
       ids.push_back(0);
