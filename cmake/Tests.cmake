@@ -117,6 +117,10 @@ endif()
 if(TARGET penstock AND PENSTOCK_SANITIZE STREQUAL "none")
   add_test(NAME tokenize_resume COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/tests/program/tokenize_resume.py $<TARGET_FILE:penstock>)
   set_tests_properties(tokenize_resume PROPERTIES LABELS program TIMEOUT 300)
+  if(PENSTOCK_WITH_TORCH)
+    add_test(NAME train_on_tokens COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/tests/program/train_on_tokens.py $<TARGET_FILE:penstock>)
+    set_tests_properties(train_on_tokens PROPERTIES LABELS program TIMEOUT 300)
+  endif()
 endif()
 
 # report.html in a browser; skipped (exit status 77) where there is none.

@@ -24,6 +24,7 @@
 #include "session/html_report.h"
 #include "session/prediction.h"
 #include "session/profile_file.h"
+#include "session/run/find_tokenizer.h"
 #include "session/run/interrupt.h"
 #include "session/run/measured_profile.h"
 #include "session/run/prepare.h"
@@ -76,6 +77,7 @@ class TrainRun {
     prediction_ = Predict(settings_, run_->plan, ThisMachine());
     OpenCheckpoint();  // before anything is written: whatever is wrong with it must leave the directory as it is
     OpenRunDirectory(directory_, settings_);
+    if (run_->text.tokenizer != nullptr) WriteTokenizer(directory_.path, *run_->text.tokenizer);
     PrintHead();
     WriteFileAtomically(directory_.path + "/" + std::string(report::kScheduleFile),
                         schedule::PrintSchedule(run_->plan.schedule), true);
@@ -317,6 +319,8 @@ class TrainRun {
     state.extra["session.computation"] = ComputationOf(settings_);
     state.extra["session.steps"] = std::to_string(s().train.steps);
     state.extra["data.fingerprint"] = run_->batches->dataset().Fingerprint();
+    if (run_->text.tokenizer != nullptr)
+      state.extra[kTokenizerFingerprint] = run_->text.tokenizer->Fingerprint();
     return state;
   }
 
