@@ -319,8 +319,7 @@ class TrainRun {
     state.extra["session.computation"] = ComputationOf(settings_);
     state.extra["session.steps"] = std::to_string(s().train.steps);
     state.extra["data.fingerprint"] = run_->batches->dataset().Fingerprint();
-    if (run_->text.tokenizer != nullptr)
-      state.extra[kTokenizerFingerprint] = run_->text.tokenizer->Fingerprint();
+    if (run_->text.tokenizer != nullptr) state.extra[kTokenizerFingerprint] = run_->text.tokenizer->Fingerprint();
     return state;
   }
 
