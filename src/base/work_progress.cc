@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <chrono>
 #include <ostream>
+#include <thread>
 
+#include "base/background_task.h"
 #include "base/units.h"
 
 namespace penstock {
@@ -18,7 +20,7 @@ WorkProgress::WorkProgress(std::string name, int64_t total, Unit unit, ProgressS
       unit_(unit),
       sink_(std::move(sink)),
       start_(Now()),
-      shown_(start_) {}
+      shown_(start_ - 0.5) {}
 
 WorkProgress::~WorkProgress() {
   if (width_ > 0) *sink_.out << "\n" << std::flush;
@@ -61,6 +63,15 @@ void WorkProgress::Update(int64_t done) {
   } else {
     *sink_.out << line << "\n" << std::flush;
   }
+}
+
+void WorkProgress::TickWhile(const std::function<void()>& work) {
+  BackgroundTask task(work);
+  for (int waited = 0; !task.Done(); ++waited) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(waited < 20 ? 1 : 50));
+    Tick();
+  }
+  task.Wait();
 }
 
 }  // namespace penstock

@@ -1,9 +1,9 @@
 // src/base/work_progress.h
 //
 // What long work says while it goes: how much is done, at which rate, and how long the rest takes. On a terminal one
-// line that is rewritten; elsewhere (a file, a pipe) a line of its own every second. Work that is done within a second
-// says nothing. Whoever works calls Update or Tick at least once a second, so that no two lines are further apart than
-// two seconds.
+// line that is rewritten; elsewhere (a file, a pipe) a line of its own every second, the first one after half a second.
+// Shorter work says nothing. Whoever works calls Update or Tick twice a second (TickWhile where it cannot), so that no two
+// lines are further apart than two seconds, also where one work follows another.
 //
 //   WorkProgress progress("tokenize", total, WorkProgress::Unit::bytes, {.out = &std::cerr});
 //   progress.Update(done);
@@ -38,6 +38,8 @@ class WorkProgress {
   void Update(int64_t done);
   // Nothing new, but time has passed.
   void Tick() { Update(done_); }
+  // Does `work`, which says nothing, on another thread and ticks meanwhile. Its exception passes.
+  void TickWhile(const std::function<void()>& work);
   // "tokenize: 37 %, 123 MiB of 332 MiB, 8.10 MiB/s, 25.8 s left"
   std::string Line() const;
 

@@ -211,9 +211,9 @@ class Run {
       sizes.pop_front();
       parts.Append(piece);
       progress.Update(piece.after.input_bytes);
-      if (parts.open_bytes() >= options_.part_bytes) parts.CloseOne();
+      if (parts.open_bytes() >= options_.part_bytes) progress.TickWhile([&] { parts.CloseOne(); });
     }
-    parts.CloseOne();
+    progress.TickWhile([&] { parts.CloseOne(); });
     skipped_files_ = pieces.where().skipped_files;
   }
 
@@ -232,7 +232,7 @@ class Run {
                               .documents = parts.totals().documents[stream]},
                              /*overwrite=*/true, files_);
       parts.WriteTokens(s, writer, [&](int64_t bytes) { progress.Update(written += bytes); });
-      writer.Commit();
+      progress.TickWhile([&] { writer.Commit(); });  // waits for the disk
     }
     const std::vector<tokenizer::TokenizerFile> own = tokenizer_.files();
     if (!own.empty()) files_.CreateFolders(In(kTokenizerFolder));

@@ -3,7 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <sstream>
+#include <thread>
+
+#include "base/error.h"
 
 namespace penstock {
 namespace {
@@ -15,10 +19,10 @@ TEST(WorkProgress, SaysRateAndTimeLeft) {
   std::ostringstream out;
   {
     WorkProgress progress("work", 1000, WorkProgress::Unit::count, {.out = &out, .clock = [&] { return now; }}, 100);
-    now += 0.5;
+    now += 0.4;
     progress.Update(150);
     EXPECT_EQ(out.str(), "");  // short work says nothing
-    now += 1.5;
+    now += 1.6;
     progress.Update(300);
     EXPECT_EQ(out.str(), "work: 30 %, 300 of 1 k, 100/s, 7.00 s left\n");
     now += 0.9;
@@ -27,6 +31,14 @@ TEST(WorkProgress, SaysRateAndTimeLeft) {
     progress.Tick();
   }
   EXPECT_EQ(Count(out.str(), '\n'), 2);
+}
+
+TEST(WorkProgress, SpeaksWhileTheWorkerCannot) {
+  std::ostringstream out;
+  WorkProgress progress("work", 10, WorkProgress::Unit::count, {.out = &out});
+  progress.TickWhile([] { std::this_thread::sleep_for(std::chrono::milliseconds(700)); });
+  EXPECT_EQ(Count(out.str(), '\n'), 1);
+  EXPECT_THROW(progress.TickWhile([] { throw UserError("no"); }), UserError);
 }
 
 TEST(WorkProgress, RewritesItsLineOnATerminal) {

@@ -24,29 +24,34 @@ def train(text, merges):
     """Pairs in the order they are merged; pieces here are words with the space before them, and runs of white space."""
     letter = letters()
     pieces = collections.Counter(re.findall(r" ?\w+| ?[^\w\s]+|\s+", text))
-    words = {tuple(letter[b] for b in piece.encode()): n for piece, n in pieces.items()}
+    words = [([letter[b] for b in piece.encode()], n) for piece, n in pieces.items()]
+    counts, where = collections.Counter(), collections.defaultdict(set)
+    for w, (word, n) in enumerate(words):
+        for pair in zip(word, word[1:]):
+            counts[pair] += n
+            where[pair].add(w)
     pairs = []
-    while len(pairs) < merges:
-        counts = collections.Counter()
-        for word, n in words.items():
-            for pair in zip(word, word[1:]):
-                counts[pair] += n
-        if not counts:
-            break
+    while len(pairs) < merges and counts:
         best = max(counts.items(), key=lambda item: (item[1], item[0]))[0]
         pairs.append(best)
-        merged = {}
-        for word, n in words.items():
+        for w in where.pop(best):
+            word, n = words[w]
+            for pair in zip(word, word[1:]):
+                counts[pair] -= n
+                if counts[pair] <= 0:
+                    del counts[pair]
             out, i = [], 0
             while i < len(word):
-                if i + 1 < len(word) and (word[i], word[i + 1]) == best:
+                if tuple(word[i:i + 2]) == best:
                     out.append(word[i] + word[i + 1])
                     i += 2
                 else:
                     out.append(word[i])
                     i += 1
-            merged[tuple(out)] = merged.get(tuple(out), 0) + n
-        words = merged
+            words[w] = (out, n)
+            for pair in zip(out, out[1:]):
+                counts[pair] += n
+                where[pair].add(w)
     return pairs
 
 

@@ -1,5 +1,7 @@
 #include "data/tokenize/encode_piece.h"
 
+#include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -75,7 +77,9 @@ class Encoder {
 
   void Add(std::string_view text, std::string_view file, int64_t document, bool ends) {
     EncodedPiece::Stream& stream = out.streams[IsHeldBack(options_, file, document) ? 1 : 0];
-    for (const int32_t id : tokenizer_.Encode(text)) Put(stream, id);
+    const std::vector<int32_t> ids = tokenizer_.Encode(text);
+    stream.bytes.reserve(std::max(stream.bytes.capacity(), stream.bytes.size() + (ids.size() + 1) * width_bytes()));
+    for (const int32_t id : ids) Put(stream, id);
     out.text_bytes += static_cast<int64_t>(text.size());
     if (!ends) return;
     Put(stream, tokenizer_.end_of_document());
@@ -87,8 +91,12 @@ class Encoder {
  private:
   void Put(EncodedPiece::Stream& stream, int32_t id) const {
     PENSTOCK_CHECK(id >= 0 && id < tokenizer_.vocabulary(), "token id {} outside [0, {})", id, tokenizer_.vocabulary());
-    for (int b = 0; b < width_; ++b) stream.bytes += static_cast<char>(static_cast<uint32_t>(id) >> (8 * b));
+    const auto bits = static_cast<uint32_t>(id);
+    const std::array<char, 4> bytes = {static_cast<char>(bits), static_cast<char>(bits >> 8),
+                                       static_cast<char>(bits >> 16), static_cast<char>(bits >> 24)};
+    stream.bytes.append(bytes.data(), width_bytes());
   }
+  size_t width_bytes() const { return static_cast<size_t>(width_); }
 
   const EncodeOptions& options_;
   const tokenizer::Tokenizer& tokenizer_;
