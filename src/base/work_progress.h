@@ -2,8 +2,8 @@
 //
 // What long work says while it goes: how much is done, at which rate, and how long the rest takes. On a terminal one
 // line that is rewritten; elsewhere (a file, a pipe) a line of its own every second, the first one after half a second.
-// Shorter work says nothing. Whoever works calls Update or Tick twice a second (TickWhile where it cannot), so that no two
-// lines are further apart than two seconds, also where one work follows another.
+// Shorter work says nothing. Whoever works calls Update or Tick twice a second (TickWhile where it cannot), so that no
+// two lines are further apart than two seconds, also where one work follows another.
 //
 //   WorkProgress progress("tokenize", total, WorkProgress::Unit::bytes, {.out = &std::cerr});
 //   progress.Update(done);
