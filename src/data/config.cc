@@ -14,11 +14,20 @@ namespace penstock::data {
 namespace {
 
 // The tokens of the documents, each followed by the end-of-document token.
-TokenStream Encode(const std::vector<Document>& documents, const tokenizer::Tokenizer& tokenizer) {
+TokenStream Encode(const std::vector<Document>& documents, const tokenizer::Tokenizer& tokenizer,
+                   const ProgressSink& sink) {
   TokenStream stream(tokenizer.vocabulary());
+  int64_t bytes = 0, done = 0;
+  for (const Document& document : documents) bytes += static_cast<int64_t>(document.text.size());
+  WorkProgress progress("encode the text", bytes, WorkProgress::Unit::bytes, sink);
   for (const Document& document : documents) {
-    stream.Append(tokenizer.Encode(document.text));
+    const auto add = [&] { stream.Append(tokenizer.Encode(document.text)); };
+    if (document.text.size() > size_t{1} << 20)
+      progress.TickWhile(add);
+    else
+      add();
     stream.Append(tokenizer.end_of_document());
+    progress.Update(done += static_cast<int64_t>(document.text.size()));
   }
   return stream;
 }
@@ -45,7 +54,7 @@ std::vector<Document> SplitTail(std::vector<Document>& documents, int64_t bytes,
   return tail;
 }
 
-TextData LoadCorpus(const DataConfig& config) {
+TextData LoadCorpus(const DataConfig& config, const ProgressSink& sink) {
   Corpus corpus = config.source == "text" ? LoadText(config.path, {config.include, config.exclude, config.max_bytes})
                                           : LoadPythonLibrary(config.max_bytes);
   TextData out;
@@ -61,14 +70,14 @@ TextData LoadCorpus(const DataConfig& config) {
   if (config.validation_fraction > 0) {
     const std::vector<Document> tail = SplitTail(corpus.documents, corpus.bytes, config.validation_fraction);
     try {
-      out.validation = std::make_shared<TextWindows>(Encode(tail, *out.tokenizer), windows);
+      out.validation = std::make_shared<TextWindows>(Encode(tail, *out.tokenizer, sink), windows);
     } catch (const UserError& error) {
       throw UserError("validation part ({} of the text, data.validation_fraction = {}): {}",
                       FormatBytes(static_cast<int64_t>(tail.empty() ? 0 : tail[0].text.size())),
                       config.validation_fraction, error.what());
     }
   }
-  TokenStream stream = Encode(corpus.documents, *out.tokenizer);
+  TokenStream stream = Encode(corpus.documents, *out.tokenizer, sink);
   out.unigram_entropy = UnigramEntropy(stream);
   out.train = std::make_shared<TextWindows>(std::move(stream), windows);
   return out;
@@ -201,7 +210,7 @@ BatchOptions DataConfig::MakeBatchOptions(int64_t batch, int64_t micro_batch, ui
 }
 
 TextData LoadTextData(const DataConfig& config, uint64_t seed, const ProgressSink& sink) {
-  return config.source == "tokens" ? LoadTokens(config, seed, sink) : LoadCorpus(config);
+  return config.source == "tokens" ? LoadTokens(config, seed, sink) : LoadCorpus(config, sink);
 }
 
 int32_t VocabularyOf(const DataConfig& config) {

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/file_lock.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "data/ordered_work.h"
 #include "data/text_pieces.h"
 #include "data/token_file.h"
@@ -72,6 +73,7 @@ Json DescribeJob(const TokenizeOptions& options, const tokenizer::Tokenizer& tok
           {"--include", options.include},
           {"--exclude", options.exclude},
           {"--jsonl-field", options.jsonl_field},
+          {"--skip-malformed", options.skip_malformed},
           {"--document-separator", options.document_separator},
           {"--validation", options.validation},
           {"--validation-seed", options.validation_seed},
@@ -182,7 +184,8 @@ class Run {
   }
 
   void Encode(TokenizeParts& parts) {
-    const EncodeOptions encode{options_.jsonl_field, options_.validation, options_.validation_seed};
+    const EncodeOptions encode{options_.jsonl_field, options_.skip_malformed, options_.validation,
+                               options_.validation_seed};
     TextPieces pieces(inputs_,
                       {.separator = options_.document_separator,
                        .cuts_at_lines = tokenizer_.CutsAtLines(),
@@ -210,6 +213,10 @@ class Run {
       under_way -= sizes.front();
       sizes.pop_front();
       parts.Append(piece);
+      for (const std::string& fault : piece.faults) {
+        if (++named_ <= 10) log::Warning("tokenize: a line is left out: {}", fault);
+        if (named_ == 10) log::Warning("tokenize: further lines are counted and not named");
+      }
       progress.Update(piece.after.input_bytes);
       if (parts.open_bytes() >= options_.part_bytes) progress.TickWhile([&] { parts.CloseOne(); });
     }
@@ -247,6 +254,7 @@ class Run {
                     {"input_bytes", input_bytes_},
                     {"text_bytes", totals.text_bytes},
                     {"empty_documents", totals.empty_documents},
+                    {"malformed_lines", totals.malformed_lines},
                     {"documents", totals.documents},
                     {"tokens", totals.tokens}};
     WriteFileAtomically(In(kTokenizeSummary), summary.dump(2) + "\n", /*overwrite=*/true, files_);
@@ -261,6 +269,7 @@ class Run {
     result_.input_bytes = summary.at("input_bytes");
     result_.text_bytes = summary.at("text_bytes");
     result_.empty_documents = summary.at("empty_documents");
+    result_.malformed_lines = summary.at("malformed_lines");
   }
 
   const TokenizeOptions& options_;
@@ -272,6 +281,7 @@ class Run {
   const Json job_;
   const int64_t input_bytes_;
   int64_t skipped_files_ = 0;
+  int named_ = 0;  // malformed lines
   TokenizeResult result_;
 };
 

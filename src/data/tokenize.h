@@ -47,6 +47,7 @@ struct TokenizeOptions {
   std::vector<std::string> include = {"*"};  // of the files of folders
   std::vector<std::string> exclude;
   std::string jsonl_field = "text";
+  bool skip_malformed = false;  // lines of .jsonl files without that field are left out (a few are named) and counted
   std::string document_separator;  // a line of its own; empty: none
   double validation = 0;           // fraction of the documents
   uint64_t validation_seed = 0;
@@ -57,6 +58,7 @@ struct TokenizeResult {
   std::array<int64_t, 2> documents{};
   std::array<int64_t, 2> tokens{};
   int64_t files = 0, skipped_files = 0, input_bytes = 0, text_bytes = 0, empty_documents = 0;
+  int64_t malformed_lines = 0;
   int64_t resumed_bytes = 0;  // of the input: done by runs before this one
   bool was_complete = false;  // nothing was left to do
 };

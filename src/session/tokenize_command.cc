@@ -46,6 +46,7 @@ int RunTokenize(const TokenizeCommand& command, std::ostream& out, std::ostream&
                                    {"resumed_bytes", result.resumed_bytes},
                                    {"text_bytes", result.text_bytes},
                                    {"empty_documents", result.empty_documents},
+                                   {"malformed_lines", result.malformed_lines},
                                    {"train", {{"documents", result.documents[0]}, {"tokens", result.tokens[0]}}},
                                    {"validation", {{"documents", result.documents[1]}, {"tokens", result.tokens[1]}}},
                                    {"vocabulary", tokenizer->vocabulary()},
@@ -56,6 +57,7 @@ int RunTokenize(const TokenizeCommand& command, std::ostream& out, std::ostream&
   if (result.was_complete) out << fmt::format("'{}' is complete already; --overwrite starts anew\n", options.out);
   out << fmt::format("{} files, {}", result.files - result.skipped_files, FormatBytes(result.input_bytes));
   if (result.skipped_files > 0) out << fmt::format("; {} more are no text and were left out", result.skipped_files);
+  if (result.malformed_lines > 0) out << fmt::format("; {} lines were malformed and left out", result.malformed_lines);
   out << fmt::format("\n{}/{}: {} documents, {} tokens ({:.2f} bytes of text each)\n", options.out, data::kTrainTokens,
                      result.documents[0], result.tokens[0],
                      static_cast<double>(result.text_bytes) /

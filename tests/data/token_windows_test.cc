@@ -169,6 +169,14 @@ TEST_F(TokenWindowsTest, WhoeverWaitsSaysForWhom) {
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2) << text;
 }
 
+// Where nothing can be written the index is there all the same.
+TEST(IndexFile, InAFolderThatCannotBeWritten) {
+  const auto index = IndexFile::Open("/proc/penstock.index", {}, {}, [] { return std::vector<int64_t>{1, 2, 3}; });
+  EXPECT_FALSE(index->from_file());
+  ASSERT_EQ(index->values().size(), 3u);
+  EXPECT_EQ(index->values()[2], 3);
+}
+
 TEST_F(TokenWindowsTest, ADamagedFileIsRefusedBeforeTraining) {
   const auto file = File({100, 100});
   const std::string path = file->path();

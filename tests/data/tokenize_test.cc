@@ -272,6 +272,11 @@ TEST_F(TokenizeTest, BadInputSaysWhatWouldWork) {
   Put("b.jsonl", "{\"text\": \"good\"}\n\n{\"txt\": \"bad\"}\n");
   EXPECT_NE(Fault(Options("out3")).find("b.jsonl' line 3: 'text' is not there"), std::string::npos)
       << Fault(Options("out3"));
+  TokenizeOptions skip = Options("out5");
+  skip.skip_malformed = true;
+  const TokenizeResult result = Tokenize(skip, tokenizer_);
+  EXPECT_EQ(result.malformed_lines, 1);
+  EXPECT_EQ(result.documents[0] + result.documents[1], 1);
   fs::create_directories(root_ + "/out4");
   std::ofstream(root_ + "/out4/train.tokens") << "mine";
   EXPECT_NE(Fault(Options("out4")).find("is not overwritten"), std::string::npos);

@@ -17,6 +17,7 @@ Run Declare(Arguments& arguments) {
   arguments.Repeated("--include", &options.include, "glob of the files of folders to read, e.g. '*.txt'");
   arguments.Repeated("--exclude", &options.exclude, "glob of files to leave out all the same");
   arguments.Option("--jsonl-field", &options.jsonl_field, "the field of .jsonl lines with the text");
+  arguments.Flag("--skip-malformed", &options.skip_malformed, "leave out .jsonl lines without such a text");
   arguments.Option("--document-separator", &options.document_separator, "a line that stands between documents");
   arguments.Option("--validation", &options.validation, "fraction of the documents to hold back");
   arguments.Option("--validation-seed", &command->validation_seed, "which documents those are");

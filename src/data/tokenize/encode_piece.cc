@@ -138,8 +138,14 @@ EncodedPiece EncodePiece(const TextPiece& piece, const std::vector<TextFile>& fi
       const std::string_view one = text.substr(0, end);
       text.remove_prefix(std::min(end + 1, text.size()));
       if (one.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-      const std::string document =
-          TextOfLine(one, options.jsonl_field, fmt::format("'{}' line {}", file.path, line + 1));
+      std::string document;
+      try {
+        document = TextOfLine(one, options.jsonl_field, fmt::format("'{}' line {}", file.path, line + 1));
+      } catch (const UserError& error) {
+        if (!options.skip_malformed) throw;
+        if (++encoder.out.malformed_lines <= 3) encoder.out.faults.emplace_back(error.what());
+        continue;
+      }
       if (document.empty())
         ++encoder.out.empty_documents;
       else

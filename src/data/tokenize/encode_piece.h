@@ -21,11 +21,14 @@ struct EncodedPiece {
   std::array<Stream, 2> streams;  // train, validation
   int64_t text_bytes = 0;
   int64_t empty_documents = 0;
+  int64_t malformed_lines = 0;
+  std::vector<std::string> faults;  // of those lines, the first few
   TextPosition after;
 };
 
 struct EncodeOptions {
   std::string jsonl_field = "text";
+  bool skip_malformed = false;  // lines without such a text are left out, else a UserError
   double validation = 0;
   uint64_t validation_seed = 0;
 };

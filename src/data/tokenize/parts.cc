@@ -22,7 +22,7 @@ Json ToJson(const TokenizeTotals& totals) {
   return {{"documents", totals.documents},
           {"tokens", totals.tokens},
           {"text_bytes", totals.text_bytes},
-          {"empty_documents", totals.empty_documents}};
+          {"empty_documents", totals.empty_documents}, {"malformed_lines", totals.malformed_lines}};
 }
 
 int64_t Number(const Json& json, const char* key) { return json.at(key).get<int64_t>(); }
@@ -59,6 +59,7 @@ bool TokenizeParts::ReadRecord(int64_t part) {
     totals.tokens = sums.at("tokens").get<std::array<int64_t, 2>>();
     totals.text_bytes = Number(sums, "text_bytes");
     totals.empty_documents = Number(sums, "empty_documents");
+    totals.malformed_lines = Number(sums, "malformed_lines");
     if (json.at("hashes").size() != kFiles) return false;
   } catch (const nlohmann::json::exception&) {
     return false;  // as if it had not been finished: it is made again
@@ -97,6 +98,7 @@ void TokenizeParts::Append(const EncodedPiece& piece) {
   }
   open_totals_.text_bytes += piece.text_bytes;
   open_totals_.empty_documents += piece.empty_documents;
+  open_totals_.malformed_lines += piece.malformed_lines;
   open_position_ = piece.after;
   open_bytes_ = open_position_.input_bytes - position_.input_bytes;
 }

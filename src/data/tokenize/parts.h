@@ -26,7 +26,7 @@ namespace penstock::data {
 
 struct TokenizeTotals {
   std::array<int64_t, 2> documents{}, tokens{};
-  int64_t text_bytes = 0, empty_documents = 0;
+  int64_t text_bytes = 0, empty_documents = 0, malformed_lines = 0;
 };
 
 class TokenizeParts {
