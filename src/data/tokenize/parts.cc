@@ -22,7 +22,8 @@ Json ToJson(const TokenizeTotals& totals) {
   return {{"documents", totals.documents},
           {"tokens", totals.tokens},
           {"text_bytes", totals.text_bytes},
-          {"empty_documents", totals.empty_documents}, {"malformed_lines", totals.malformed_lines}};
+          {"empty_documents", totals.empty_documents},
+          {"malformed_lines", totals.malformed_lines}};
 }
 
 int64_t Number(const Json& json, const char* key) { return json.at(key).get<int64_t>(); }
