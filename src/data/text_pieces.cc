@@ -46,6 +46,13 @@ size_t SafeCut(std::string_view text) {
   return 0;
 }
 
+size_t SafeWordCut(std::string_view text) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  for (size_t at = text.rfind(' '); at != std::string_view::npos && at > 0; at = text.rfind(' ', at - 1))
+    if (at + 1 < text.size() && letter(text[at + 1]) && letter(text[at - 1])) return at;
+  return 0;
+}
+
 bool IsJsonLines(std::string_view name) { return name.ends_with(".jsonl") || name.ends_with(".ndjson"); }
 
 TextPieces::TextPieces(std::vector<TextFile> files, Options options, TextPosition start)
@@ -123,8 +130,8 @@ void TextPieces::Skip(size_t bytes) {
   at_.input_bytes += static_cast<int64_t>(bytes);
 }
 
-// The first line of Rest() that is the separator. Rest() starts where a line does: files, cuts and what follows a
-// separator all do.
+// The first line of Rest() that is the separator. Rest() starts where a line does, or with a space (a cut between words),
+// and then no separator does.
 bool TextPieces::FindSeparator(size_t* begin, size_t* end) const {
   const std::string& separator = options_.separator;
   if (separator.empty()) return false;
@@ -153,15 +160,19 @@ void TextPieces::AddText(TextPiece& piece) {
       Take(piece, Rest().size(), /*ends=*/true);
       return CloseFile();
     }
-    if (options_.cuts_at_lines && Rest().size() >= options_.piece_bytes)
-      if (const size_t cut = SafeCut(Rest()); cut > 0) return Take(piece, cut, /*ends=*/false);
+    if (Rest().size() >= options_.piece_bytes) {
+      size_t cut = options_.cuts_at_lines ? SafeCut(Rest()) : 0;
+      // Not where a separator could be cut in two.
+      if (cut == 0 && options_.cuts_at_words && options_.separator.find(' ') == std::string::npos) cut = SafeWordCut(Rest());
+      if (cut > 0) return Take(piece, cut, /*ends=*/false);
+    }
     if (Rest().size() >= options_.longest) {
       const TextFile& file = files_[static_cast<size_t>(at_.file)];
       throw UserError(
           "'{}': document {} has {} from byte {} on without a place to cut it{}; divide it into documents "
           "(--document-separator, or several files)",
           file.path, at_.document + 1, FormatBytes(static_cast<int64_t>(Rest().size())), at_.offset,
-          options_.cuts_at_lines ? " (a line end between two characters that are no white space)"
+          options_.cuts_at_lines ? " (a line end between two characters that are no white space, or a space between two words)"
                                  : ", and this tokenizer's tokens may reach over line ends");
     }
     if (Rest().size() >= want) want = std::min(2 * Rest().size(), options_.longest);

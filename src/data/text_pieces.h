@@ -23,6 +23,8 @@ namespace penstock::data {
 // The last place of `text` after a '\n' that stands alone: between two characters (of valid UTF-8) that are no white
 // space. 0 when there is none. See Tokenizer::CutsAtLines.
 size_t SafeCut(std::string_view text);
+// The last place between an ASCII letter and a space that another one follows; 0. See Tokenizer::CutsAtWords.
+size_t SafeWordCut(std::string_view text);
 
 struct TextFile : FoundFile {
   bool named = false;  // by the user, not found in a folder: not skipped when it is binary
@@ -59,7 +61,7 @@ class TextPieces {
  public:
   struct Options {
     std::string separator = {};  // empty: a file is one document
-    bool cuts_at_lines = false;
+    bool cuts_at_lines = false, cuts_at_words = false;  // of the tokenizer
     size_t piece_bytes = 1 << 20;
     size_t longest = size_t{256} << 20;
   };

@@ -189,6 +189,7 @@ class Run {
     TextPieces pieces(inputs_,
                       {.separator = options_.document_separator,
                        .cuts_at_lines = tokenizer_.CutsAtLines(),
+                       .cuts_at_words = tokenizer_.CutsAtWords(),
                        .piece_bytes = static_cast<size_t>(options_.piece_bytes)},
                       parts.position());
     WorkProgress progress("tokenize", input_bytes_, WorkProgress::Unit::bytes, sink_, parts.position().input_bytes);

@@ -56,6 +56,8 @@ class Tokenizer {
   // May a long text be encoded in parts? True when it may be cut after every '\n' that stands alone, that is, between
   // two characters that are no white space: the parts' ids are those of the whole.
   virtual bool CutsAtLines() const { return false; }
+  // And between an ASCII letter and a space that another one follows?
+  virtual bool CutsAtWords() const { return false; }
 };
 
 // One id per byte, vocabulary 256. The end of a document is id 0: text has no NUL byte (corpora with one are refused
@@ -70,6 +72,7 @@ class ByteTokenizer : public Tokenizer {
   std::vector<int32_t> Encode(std::string_view text) const override;
   std::string Decode(std::span<const int32_t> ids) const override;
   bool CutsAtLines() const override { return true; }
+  bool CutsAtWords() const override { return true; }
 };
 
 // `name` is "bytes", or the path of a tokenizer: a file or a folder with one. UserError when there is none or it cannot

@@ -71,13 +71,14 @@ TEST(ChunkedIds, AreThoseOfTheWhole) {
   const std::string folder = testing::TempDir() + "/penstock_chunked_ids";
   const std::vector<std::string> bits = {
       "\n", "\n",  "\n",   " ",        "\t",   "\r\n",         "!",        "'s",           "s",    "a",
-      "aa", "1",   "123",  "\xc3\xa9", "?",    "\xe6\xbc\xa2", "\xc2\xa0", "\xe3\x80\x80", "\xff", "<|x|>",
+      "aa", "1",   "123",  "\xc3\xa9", "?",    "\xe6\xbc\xa2", "\xc2\xa0", "\xe3\x80\x80", "\xff", "<|x|>", "a b", "s S",
       "_",  "\n!", "a\na", "!\n1",     "s\n's"};
   for (const std::string pattern : {kGpt2, kLlama3, kQwen2}) {
     const auto tokenizer = Make(folder, pattern);
     ASSERT_TRUE(tokenizer->CutsAtLines());
+    ASSERT_TRUE(tokenizer->CutsAtWords());
     std::mt19937_64 rng(1);
-    int64_t cuts = 0, unlike = 0;
+    int64_t cuts = 0, words = 0, unlike = 0;
     for (int n = 0; n < 1500; ++n) {
       std::string text;
       for (size_t k = 2 + rng() % 40; k > 0; --k) text += bits[rng() % bits.size()];
@@ -95,10 +96,15 @@ TEST(ChunkedIds, AreThoseOfTheWhole) {
         EXPECT_EQ(parts(cut), whole) << Json(text).dump(-1, ' ', false, Json::error_handler_t::replace) << " at "
                                      << cut;
       }
+      for (size_t cut = SafeWordCut(text); cut > 0; cut = SafeWordCut(std::string_view(text).substr(0, cut))) {
+        ++words;
+        EXPECT_EQ(parts(cut), whole) << Json(text).dump(-1, ' ', false, Json::error_handler_t::replace) << " at " << cut;
+      }
       for (size_t cut = 1; cut < text.size(); ++cut)
         unlike += !safe[cut] && text[cut - 1] == '\n' && parts(cut) != whole;
     }
     EXPECT_GT(cuts, 1000);
+    EXPECT_GT(words, 300);
     EXPECT_GT(unlike, 200) << "cutting after any line end would do: the test shows nothing";
   }
   std::filesystem::remove_all(folder);

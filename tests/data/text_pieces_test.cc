@@ -30,6 +30,14 @@ TEST(SafeCut, OnlyAtLineEndsBetweenTwoCharactersThatAreNoSpace) {
   EXPECT_EQ(SafeCut("one\xff\ntwo"), 0u);
 }
 
+TEST(SafeCut, OrBetweenTwoWords) {
+  EXPECT_EQ(SafeWordCut("one two three"), 7u);
+  EXPECT_EQ(SafeWordCut("one two "), 3u);
+  EXPECT_EQ(SafeWordCut("one  two 3 4 five. six \xc3\xa9"), 0u);
+  EXPECT_EQ(SafeWordCut(" a"), 0u);
+  EXPECT_EQ(SafeWordCut(""), 0u);
+}
+
 class PiecesTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -76,8 +84,10 @@ TEST_F(PiecesTest, SeparatorsAreLinesOfTheirOwn) {
   const std::vector<std::string> expected = {"one\n", "two <|end|>\n<|end|> three\n", "four", "five\n", "six\n<|end|"};
   for (const size_t piece : {1, 2, 3, 5, 8, 13, 1000})
     for (const bool cuts : {false, true})
-      EXPECT_EQ(Documents({.separator = "<|end|>", .cuts_at_lines = cuts, .piece_bytes = piece}), expected)
-          << piece << cuts;
+      for (const bool words : {false, true})
+        EXPECT_EQ(Documents({.separator = "<|end|>", .cuts_at_lines = cuts, .cuts_at_words = words, .piece_bytes = piece}),
+                  expected)
+            << piece << cuts << words;
   EXPECT_EQ(Documents({}).size(), 3u);
 }
 
@@ -88,7 +98,7 @@ TEST_F(PiecesTest, AnySizeAndAnyStartGiveTheSameDocuments) {
     std::string text;
     for (size_t lines = 1 + rng() % 60; lines > 0; --lines) {
       text += std::string(rng() % 3, ' ');
-      for (size_t words = rng() % 5; words > 0; --words) text += words % 2 == 0 ? "caf\xc3\xa9 " : "word";
+      for (size_t words = rng() % 5; words > 0; --words) text += words % 2 == 0 ? "caf\xc3\xa9 " : "word x";
       text += rng() % 9 == 0 ? "\n--\n" : rng() % 5 == 0 ? "\n\n" : "\n";
     }
     Put("f" + std::to_string(f), text);
@@ -96,7 +106,8 @@ TEST_F(PiecesTest, AnySizeAndAnyStartGiveTheSameDocuments) {
   const std::vector<std::string> whole = Documents({.separator = "--"});
   EXPECT_GT(whole.size(), 10u);
   for (const size_t piece : {1, 7, 40, 333, 4000}) {
-    const TextPieces::Options options{.separator = "--", .cuts_at_lines = true, .piece_bytes = piece};
+    const TextPieces::Options options{
+        .separator = "--", .cuts_at_lines = true, .cuts_at_words = piece != 333, .piece_bytes = piece};
     std::vector<TextPosition> positions;
     EXPECT_EQ(Documents(options, &positions), whole);
     if (piece != 40) continue;

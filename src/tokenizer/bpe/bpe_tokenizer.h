@@ -29,8 +29,8 @@ struct BpeParts {
   std::unique_ptr<Decoder> decoder;             // may be null: texts of tokens follow each other
   // Set when each of the steps before the pairs keeps all bytes.
   bool lossless = false;
-  // Tokenizer::CutsAtLines.
-  bool cuts_at_lines = false;
+  // Tokenizer::CutsAtLines, CutsAtWords.
+  bool cuts_at_lines = false, cuts_at_words = false;
   // -1: the tokenizer has none; an id after all others is added for it.
   int32_t end_of_document = -1;
   std::optional<int32_t> beginning_of_text;
@@ -53,6 +53,7 @@ class BpeTokenizer : public Tokenizer {
   std::vector<SpecialToken> special_tokens() const override;
   std::vector<TokenizerFile> files() const override { return parts_.files; }
   bool CutsAtLines() const override { return parts_.cuts_at_lines; }
+  bool CutsAtWords() const override { return parts_.cuts_at_words; }
 
  private:
   std::vector<int32_t> EncodeAll(std::string_view text, bool with_specials) const;

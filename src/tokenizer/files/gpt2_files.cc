@@ -29,7 +29,7 @@ std::shared_ptr<const Tokenizer> ReadGpt2Files(const std::string& vocabulary_pat
   }
   FillTables(tokens, merges, vocabulary_path + " and " + merges_path, parts.tables);
   parts.pre_tokenizer = MakeScan(ScanPattern::kGpt2);
-  parts.lossless = parts.cuts_at_lines = true;
+  parts.lossless = parts.cuts_at_lines = parts.cuts_at_words = true;
 
   const auto add = [&](const std::string& text) {
     const auto found = vocabulary.find(text);

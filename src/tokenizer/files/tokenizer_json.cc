@@ -140,14 +140,17 @@ std::shared_ptr<const Tokenizer> ReadTokenizerJson(const std::string& path, cons
     by_text[token.text] = token.id;
   }
 
-  bool added_cut = true, added_keep = true;
+  bool added_cut = true, added_keep = true, added_words = true;
   for (const AddedToken& token : parts.added) {
     if (token.special) continue;
     added_keep = added_keep && !token.lstrip && !token.rstrip && !(token.normalized && !normalizer.keeps_bytes);
     added_cut = added_cut && !token.lstrip && !token.rstrip && token.text.find('\n') == std::string::npos;
+    added_words = added_words && token.text.find(' ') == std::string::npos;
   }
   parts.lossless = normalizer.keeps_bytes && pre.keeps_bytes && pre.byte_level && added_keep;
   parts.cuts_at_lines = normalizer.cuts_at_lines && pre.cuts_at_lines && added_cut;
+  // What cuts at lines does so by a known pattern, and those cut there too.
+  parts.cuts_at_words = parts.cuts_at_lines && added_words;
   parts.normalizer = std::move(normalizer.normalizer);
   parts.pre_tokenizer = std::move(pre.pre_tokenizer);
   parts.decoder = std::move(decoder.decoder);
