@@ -130,8 +130,8 @@ void TextPieces::Skip(size_t bytes) {
   at_.input_bytes += static_cast<int64_t>(bytes);
 }
 
-// The first line of Rest() that is the separator. Rest() starts where a line does, or with a space (a cut between words),
-// and then no separator does.
+// The first line of Rest() that is the separator. Rest() starts where a line does, or with a space (a cut between
+// words), and then no separator does.
 bool TextPieces::FindSeparator(size_t* begin, size_t* end) const {
   const std::string& separator = options_.separator;
   if (separator.empty()) return false;
@@ -163,7 +163,8 @@ void TextPieces::AddText(TextPiece& piece) {
     if (Rest().size() >= options_.piece_bytes) {
       size_t cut = options_.cuts_at_lines ? SafeCut(Rest()) : 0;
       // Not where a separator could be cut in two.
-      if (cut == 0 && options_.cuts_at_words && options_.separator.find(' ') == std::string::npos) cut = SafeWordCut(Rest());
+      if (cut == 0 && options_.cuts_at_words && options_.separator.find(' ') == std::string::npos)
+        cut = SafeWordCut(Rest());
       if (cut > 0) return Take(piece, cut, /*ends=*/false);
     }
     if (Rest().size() >= options_.longest) {
@@ -172,8 +173,9 @@ void TextPieces::AddText(TextPiece& piece) {
           "'{}': document {} has {} from byte {} on without a place to cut it{}; divide it into documents "
           "(--document-separator, or several files)",
           file.path, at_.document + 1, FormatBytes(static_cast<int64_t>(Rest().size())), at_.offset,
-          options_.cuts_at_lines ? " (a line end between two characters that are no white space, or a space between two words)"
-                                 : ", and this tokenizer's tokens may reach over line ends");
+          options_.cuts_at_lines
+              ? " (a line end between two characters that are no white space, or a space between two words)"
+              : ", and this tokenizer's tokens may reach over line ends");
     }
     if (Rest().size() >= want) want = std::min(2 * Rest().size(), options_.longest);
     Fill(want);

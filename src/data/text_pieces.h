@@ -60,7 +60,7 @@ struct TextPiece {
 class TextPieces {
  public:
   struct Options {
-    std::string separator = {};  // empty: a file is one document
+    std::string separator = {};                         // empty: a file is one document
     bool cuts_at_lines = false, cuts_at_words = false;  // of the tokenizer
     size_t piece_bytes = 1 << 20;
     size_t longest = size_t{256} << 20;

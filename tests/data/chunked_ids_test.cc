@@ -70,9 +70,9 @@ std::shared_ptr<const tokenizer::Tokenizer> Make(const std::string& folder, cons
 TEST(ChunkedIds, AreThoseOfTheWhole) {
   const std::string folder = testing::TempDir() + "/penstock_chunked_ids";
   const std::vector<std::string> bits = {
-      "\n", "\n",  "\n",   " ",        "\t",   "\r\n",         "!",        "'s",           "s",    "a",
-      "aa", "1",   "123",  "\xc3\xa9", "?",    "\xe6\xbc\xa2", "\xc2\xa0", "\xe3\x80\x80", "\xff", "<|x|>", "a b", "s S",
-      "_",  "\n!", "a\na", "!\n1",     "s\n's"};
+      "\n",  "\n",  "\n",  " ",        "\t",   "\r\n",         "!",        "'s",           "s",    "a",
+      "aa",  "1",   "123", "\xc3\xa9", "?",    "\xe6\xbc\xa2", "\xc2\xa0", "\xe3\x80\x80", "\xff", "<|x|>",
+      "a b", "s S", "_",   "\n!",      "a\na", "!\n1",         "s\n's"};
   for (const std::string pattern : {kGpt2, kLlama3, kQwen2}) {
     const auto tokenizer = Make(folder, pattern);
     ASSERT_TRUE(tokenizer->CutsAtLines());
@@ -98,7 +98,8 @@ TEST(ChunkedIds, AreThoseOfTheWhole) {
       }
       for (size_t cut = SafeWordCut(text); cut > 0; cut = SafeWordCut(std::string_view(text).substr(0, cut))) {
         ++words;
-        EXPECT_EQ(parts(cut), whole) << Json(text).dump(-1, ' ', false, Json::error_handler_t::replace) << " at " << cut;
+        EXPECT_EQ(parts(cut), whole) << Json(text).dump(-1, ' ', false, Json::error_handler_t::replace) << " at "
+                                     << cut;
       }
       for (size_t cut = 1; cut < text.size(); ++cut)
         unlike += !safe[cut] && text[cut - 1] == '\n' && parts(cut) != whole;

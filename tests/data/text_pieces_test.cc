@@ -85,8 +85,9 @@ TEST_F(PiecesTest, SeparatorsAreLinesOfTheirOwn) {
   for (const size_t piece : {1, 2, 3, 5, 8, 13, 1000})
     for (const bool cuts : {false, true})
       for (const bool words : {false, true})
-        EXPECT_EQ(Documents({.separator = "<|end|>", .cuts_at_lines = cuts, .cuts_at_words = words, .piece_bytes = piece}),
-                  expected)
+        EXPECT_EQ(
+            Documents({.separator = "<|end|>", .cuts_at_lines = cuts, .cuts_at_words = words, .piece_bytes = piece}),
+            expected)
             << piece << cuts << words;
   EXPECT_EQ(Documents({}).size(), 3u);
 }
