@@ -30,6 +30,8 @@ class ImageFiles : public testing::Test {
   std::string At(const std::string& name) const { return folder_ + "/" + name; }
   std::string Write(const std::string& name, const std::string& bytes) const {
     std::filesystem::create_directories(std::filesystem::path(At(name)).parent_path());
+    // A new file: some file systems flush one that is cut to nothing and written again, which takes milliseconds.
+    std::filesystem::remove(At(name));
     std::ofstream(At(name), std::ios::binary) << bytes;
     return At(name);
   }
