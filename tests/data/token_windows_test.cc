@@ -247,6 +247,19 @@ TEST_F(MixtureTest, EverySampleOfASourceComesOnceARound) {
   }
 }
 
+TEST_F(MixtureTest, WithoutShuffleABlockHasTheNextSamples) {
+  const MixtureDataset mixture = Make({98, 1, 1}, 3, /*shuffle=*/false);
+  for (int64_t block = 0; block < 3; ++block) {
+    std::multiset<int64_t> seen, expected;
+    for (int64_t i = 0; i < MixtureDataset::kBlock; ++i) {
+      const MixtureDataset::Place place = mixture.Find(block * MixtureDataset::kBlock + i);
+      if (place.source == 1) seen.insert(place.sample);
+    }
+    for (int64_t k = 0; k < 100; ++k) expected.insert((block * 100 + k) % 40);
+    EXPECT_EQ(seen, expected);
+  }
+}
+
 TEST_F(MixtureTest, GoldenOrder) {
   const MixtureDataset mixture = Make({2, 1, 1}, 42);
   std::string order;
