@@ -75,8 +75,8 @@ class ConcatDataset : public Dataset {
 // layout finds it in O(1)): of every kBlock samples in a row each source has its share, to the nearest sample (largest
 // remainders), in an order drawn by (seed, block); and a source's own samples come in a
 // shuffled order, a new one each time the source is through. Without `shuffle` a block has the next samples of every
-// source as they lie, still in the order drawn. Part of the reproducibility specification: a golden test holds it; do not
-// change.
+// source as they lie, still in the order drawn. Part of the reproducibility specification: a golden test holds it; do
+// not change.
 class MixtureDataset : public Dataset {
  public:
   static constexpr int64_t kBlock = 10'000;
