@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "report/appended_file.h"
 #include "report/json_text.h"
 
 namespace penstock::report {
@@ -30,6 +31,13 @@ StepMetrics FromJson(const Json& line) {
   m.applied = line.at("applied").get<bool>();
   if (line.contains("loss_scale")) m.loss_scale = number(line.at("loss_scale"));
   if (line.contains("peak_bytes")) m.peak_bytes = line.at("peak_bytes").get<std::vector<int64_t>>();
+  if (line.contains("eval_loss")) {
+    m.eval.emplace();
+    m.eval->loss = number(line.at("eval_loss"));
+    if (line.contains("eval_bits_per_byte")) m.eval->bits_per_byte = number(line.at("eval_bits_per_byte"));
+    m.eval->accuracy = number(line.at("eval_accuracy"));
+    m.eval->tokens = line.at("eval_tokens").get<int64_t>();
+  }
   return m;
 }
 
@@ -46,6 +54,11 @@ std::string PrintMetrics(const StepMetrics& m) {
     line += ",\"peak_bytes\":[";
     for (size_t r = 0; r < m.peak_bytes.size(); ++r) line += fmt::format("{}{}", r == 0 ? "" : ",", m.peak_bytes[r]);
     line += "]";
+  }
+  if (m.eval) {
+    line += fmt::format(",\"eval_loss\":{}", JsonNumber(m.eval->loss));
+    if (m.eval->bits_per_byte) line += fmt::format(",\"eval_bits_per_byte\":{}", JsonNumber(*m.eval->bits_per_byte));
+    line += fmt::format(",\"eval_accuracy\":{},\"eval_tokens\":{}", JsonNumber(m.eval->accuracy), m.eval->tokens);
   }
   return line + "}";
 }
@@ -73,13 +86,7 @@ MetricsWriter::MetricsWriter(const std::string& path, int64_t first_step, FileSy
   std::string kept;
   for (const StepMetrics& m : ReadMetrics(path, files))
     if (m.step < first_step) kept += PrintMetrics(m) + "\n";
-  // The open file keeps its identity through the rename, so that the old one is there until the new one is complete.
-  const std::string temporary = path + ".new";
-  file_ = files.Create(temporary);
-  file_->Append(kept);
-  file_->Sync();
-  files.Rename(temporary, path, /*overwrite=*/true);
-  files.SyncFolder(FolderOf(path));
+  file_ = BeginAnew(path, kept, files);
 }
 
 void MetricsWriter::Write(const StepMetrics& metrics) { file_->Append(PrintMetrics(metrics) + "\n"); }

@@ -15,6 +15,14 @@
 
 namespace penstock::report {
 
+// Of the validation split, after a step.
+struct EvalMetrics {
+  double loss = 0;                      // mean over the tokens, nats
+  std::optional<double> bits_per_byte;  // absent where the bytes are not known
+  double accuracy = 0;                  // share of tokens that were the likeliest
+  int64_t tokens = 0;
+};
+
 struct StepMetrics {
   int64_t step = 0;                 // 1, 2, ...
   double loss = 0;                  // mean over the valid items of the step; not finite: null in the file
@@ -26,6 +34,7 @@ struct StepMetrics {
   bool applied = true;                 // false: the update was skipped
   std::optional<double> loss_scale{};  // of this step; absent where the loss is not scaled
   std::vector<int64_t> peak_bytes;     // [rank], of the step; may be empty
+  std::optional<EvalMetrics> eval{};   // only after steps that were followed by an evaluation
 };
 
 // One line, without the line end.

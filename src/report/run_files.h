@@ -8,9 +8,11 @@
 
 namespace penstock::report {
 
-inline constexpr std::string_view kMetricsFile = "metrics.jsonl";  // report/metrics.h
-inline constexpr std::string_view kScheduleFile = "schedule.txt";  // schedule/text.h
-inline constexpr std::string_view kPlanFile = "plan.json";         // {"predicted_peak_bytes": [], "first_step": 0}
+inline constexpr std::string_view kMetricsFile = "metrics.jsonl";      // report/metrics.h
+inline constexpr std::string_view kCsvFile = "metrics.csv";            // report/csv.h
+inline constexpr std::string_view kTensorBoardFolder = "tensorboard";  // report/tensorboard.h
+inline constexpr std::string_view kScheduleFile = "schedule.txt";      // schedule/text.h
+inline constexpr std::string_view kPlanFile = "plan.json";             // {"predicted_peak_bytes": [], "first_step": 0}
 inline constexpr std::string_view kMeasuredTimelineFile = "timeline_measured.jsonl";    // report/timeline_io.h
 inline constexpr std::string_view kPredictedTimelineFile = "timeline_predicted.jsonl";  // report/timeline_io.h
 inline constexpr std::string_view kHtmlFile = "report.html";                            // report/html.h

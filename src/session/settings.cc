@@ -211,6 +211,12 @@ void ReportSettings::Declare(config::Section& s) {
   s.Int("timeline_steps", &timeline_steps, {.min = 0, .help = "steps whose events are kept", .unit = "steps"});
 }
 
+void LogSettings::Declare(config::Section& s) {
+  s.Help("In which further forms the metrics of the steps are kept (docs/run_directory.md); metrics.jsonl always is.");
+  s.Bool("csv", &csv, {.help = "metrics.csv: a table with one row per step"});
+  s.Bool("tensorboard", &tensorboard, {.help = "tensorboard/: event files for TensorBoard"});
+}
+
 LoadedSettings::LoadedSettings() {
   values.model.gpt.vocabulary = 0;
   values.model.gpt.context = 0;
@@ -225,6 +231,7 @@ LoadedSettings::LoadedSettings() {
   config.Add("checkpoint", [this](config::Section& s) { values.checkpoint.Declare(s); });
   config.Add("cluster", [this](config::Section& s) { values.cluster.Declare(s); });
   config.Add("report", [this](config::Section& s) { values.report.Declare(s); });
+  config.Add("log", [this](config::Section& s) { values.log.Declare(s); });
 }
 
 LoadedSettings::LoadedSettings(const std::string& file, const std::vector<std::string>& assignments)

@@ -84,6 +84,12 @@ struct ReportSettings {
   void Declare(config::Section& s);
 };
 
+struct LogSettings {
+  bool csv = true;
+  bool tensorboard = false;
+  void Declare(config::Section& s);
+};
+
 // What a plan is priced on (penstock simulate; the prediction of a training run).
 struct ClusterSettings {
   std::string name = "this-machine";
@@ -108,6 +114,7 @@ struct Settings {
   RuntimeSettings runtime;
   CheckpointSettings checkpoint;
   ReportSettings report;
+  LogSettings log;
   ClusterSettings cluster;
 };
 

@@ -12,7 +12,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/loss_scale_record.h"
 #include "checkpoint/next_step.h"
-#include "report/metrics.h"
+#include "report/metrics_log.h"
 #include "report/progress.h"
 #include "report/run_files.h"
 #include "report/run_report.h"
@@ -215,7 +215,8 @@ class TrainRun {
     loop.timeline_first = loop.first_step + std::min(s().report.timeline_first, loop.end_step - loop.first_step - 1);
     loop.timeline_count = s().report.timeline_steps;
     const int ranks = run_->plan.schedule.num_ranks();
-    report::MetricsWriter metrics(directory_.path + "/" + std::string(report::kMetricsFile), loop.first_step + 1);
+    report::MetricsLog metrics(directory_.path, loop.first_step + 1,
+                               {.csv = s().log.csv, .tensorboard = s().log.tensorboard});
     report::Progress progress(log_, !json_ && report::IsTerminal(1), loop.first_step + 1, loop.end_step);
     loop.after_step = [&](const runtime::StepReport& step) {
       if (step.step == loop.first_step) {
