@@ -1,6 +1,7 @@
 #include "session/run/train_command.h"
 
 #include <chrono>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <thread>
@@ -29,6 +30,7 @@
 #include "session/run/measured_profile.h"
 #include "session/run/prepare.h"
 #include "session/run/run_directory.h"
+#include "session/run/run_readme.h"
 #include "session/run/sample.h"
 
 namespace penstock::session {
@@ -77,7 +79,7 @@ class TrainRun {
     prediction_ = Predict(settings_, run_->plan, ThisMachine());
     OpenCheckpoint();  // before anything is written: whatever is wrong with it must leave the directory as it is
     OpenRunDirectory(directory_, settings_);
-    if (run_->text.tokenizer != nullptr) WriteTokenizer(directory_.path, *run_->text.tokenizer);
+    WriteReadmeAndTokenizer();
     PrintHead();
     WriteFileAtomically(directory_.path + "/" + std::string(report::kScheduleFile),
                         schedule::PrintSchedule(run_->plan.schedule), true);
@@ -93,6 +95,15 @@ class TrainRun {
  private:
   const Settings& s() const { return settings_.values; }
   std::string InDirectory(std::string_view name) const { return directory_.path + "/" + std::string(name); }
+
+  void WriteReadmeAndTokenizer() {
+    const tokenizer::Tokenizer* tokenizer = run_->text.tokenizer.get();
+    if (tokenizer != nullptr) WriteTokenizer(directory_.path, *tokenizer);
+    WriteFileAtomically(InDirectory(kRunReadme),
+                        RunReadme(settings_, directory_.path, std::filesystem::current_path().string(),
+                                  tokenizer != nullptr && !tokenizer->files().empty()),
+                        true);
+  }
 
   void PrintPrediction() {
     log_ << fmt::format(
@@ -325,6 +336,8 @@ class TrainRun {
   }
 
   void CheckEnvironment(const checkpoint::TrainState& state) {
+    if (run_->text.tokenizer != nullptr)
+      RequireTokenizer(state, directory_.checkpoint, *run_->text.tokenizer);  // says it better than the data
     const auto data = state.extra.find("data.fingerprint");
     if (data == state.extra.end())
       throw UserError("'{}' does not say which data it was trained on", directory_.checkpoint);
