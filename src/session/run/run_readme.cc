@@ -10,8 +10,9 @@ namespace {
 
 // For a shell.
 std::string Quoted(const std::string& word) {
-  if (!word.empty() && word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+./=,") ==
-                           std::string::npos)
+  if (!word.empty() &&
+      word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+./=,") ==
+          std::string::npos)
     return word;
   std::string quoted = "'";
   for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -31,7 +32,8 @@ std::string RunReadme(const LoadedSettings& settings, const std::string& directo
   if (s.checkpoint.resume != "auto") resume += " checkpoint.resume=auto";
 
   std::string text = fmt::format(
-      "A training run of Penstock: {} with {} layers of width {}, up to step {}.\n\nWhat can be done with it, from {}:\n\n",
+      "A training run of Penstock: {} with {} layers of width {}, up to step {}.\n\nWhat can be done with it, from "
+      "{}:\n\n",
       s.model.family, s.model.gpt.layers, s.model.gpt.hidden, s.train.steps, Quoted(started_in));
   const auto command = [&text](const std::string& line, const std::string& what) {
     text += fmt::format("  {}\n      {}\n", line, what);
