@@ -1,5 +1,6 @@
 #include "data/images.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"

@@ -3,6 +3,7 @@
 // PNG files of every kind, made through libpng.
 #pragma once
 
+#include <fmt/format.h>
 #include <png.h>
 
 #include <cstring>

@@ -1,6 +1,7 @@
 // The binary batches of CIFAR-10 and CIFAR-100: records of one or two label bytes (CIFAR-100: coarse, then fine) and
 // 3072 pixels, 32 x 32 red ones, then green, then blue. https://www.cs.toronto.edu/~kriz/cifar.html
 #include <algorithm>
+#include <memory>
 
 #include "base/error.h"
 #include "data/images/byte_source.h"

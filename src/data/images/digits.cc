@@ -1,9 +1,11 @@
 // The digits of scikit-learn: 1797 hand-written ones of 8 x 8 pixels from 0 to 16 (the test part of Alpaydin and
 // Kaynak, "Optical recognition of handwritten digits", UCI machine learning repository, 1998). A line has 64 pixels and
 // the label, with commas. Small real data that is there wherever scikit-learn is.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 
 #include "base/error.h"
 #include "data/images/byte_source.h"

@@ -1,5 +1,6 @@
 // A folder of PNG files, a sub-folder per class; or one with `train` and such, each of which is like that.
 #include <algorithm>
+#include <memory>
 #include <set>
 
 #include "base/error.h"

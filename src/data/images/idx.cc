@@ -2,6 +2,7 @@
 // bytes, the type of the values (8: unsigned bytes), the number of dimensions, the dimensions, the values.
 // http://yann.lecun.com/exdb/mnist (the section on file formats).
 #include <algorithm>
+#include <memory>
 #include <optional>
 
 #include "base/error.h"

@@ -3,7 +3,7 @@
 // What the readers of the formats share. A reader takes the path that the user gave and answers with its parts.
 #pragma once
 
-#include <span>
+#include <cstdint>
 #include <string>
 #include <vector>
 

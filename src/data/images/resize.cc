@@ -1,6 +1,7 @@
 #include "data/images/resize.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace penstock::data::images {
 namespace {
