@@ -38,9 +38,10 @@ void Progress::Update(const StepMetrics& metrics) {
     seconds_per_step_ += kSmoothing * (metrics.seconds - seconds_per_step_);
   const double now = clock_();
   const bool edge = metrics.step == first_step_ || metrics.step == last_step_;
+  const bool shown_anyway = !metrics.applied || metrics.eval.has_value();
   const bool due = terminal_ ? now - last_shown_ >= kTerminalInterval
                              : metrics.step >= next_shown_step_ || now - last_shown_ >= kLineInterval;
-  if (!edge && !due && metrics.applied) return;
+  if (!edge && !due && !shown_anyway) return;
   last_shown_ = now;
   while (next_shown_step_ <= metrics.step)
     next_shown_step_ += std::max<int64_t>(1, (last_step_ - first_step_ + 1) / kLines);
@@ -51,10 +52,10 @@ void Progress::Update(const StepMetrics& metrics) {
   }
   out_ << '\r' << line << std::string(width_ > line.size() ? width_ - line.size() : 0, ' ');
   width_ = line.size();
-  if (metrics.applied)
-    out_ << std::flush;
-  else
+  if (shown_anyway)
     Finish();  // keeps it in sight
+  else
+    out_ << std::flush;
 }
 
 void Progress::Finish() {
@@ -66,6 +67,7 @@ std::string Progress::Line(const StepMetrics& m) const {
   const int digits = static_cast<int>(std::to_string(last_step_).size());
   std::string line = fmt::format("step {:>{}}/{}  loss {:.4f}", m.step, digits, last_step_, m.loss);
   if (m.grad_norm) line += fmt::format("  norm {:.3g}", *m.grad_norm);
+  if (m.eval) line += fmt::format("  validation {:.4f}", m.eval->loss);
   line += fmt::format("  {} tokens/s", FormatCount(m.tokens_per_second));
   if (m.step < last_step_) line += fmt::format("  {} left", FormatSeconds(seconds_per_step_ * (last_step_ - m.step)));
   if (!m.applied) line += "  update skipped (not finite)";

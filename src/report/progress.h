@@ -20,7 +20,7 @@ class Progress {
   using Clock = std::function<double()>;  // seconds, from any origin; default: the steady clock
   // The run does steps first_step .. last_step. Prints nothing yet.
   Progress(std::ostream& out, bool terminal, int64_t first_step, int64_t last_step, Clock clock = {});
-  // After each step. A step whose update was skipped is always shown.
+  // After each step. One whose update was skipped, or that was evaluated, is always shown.
   void Update(const StepMetrics& metrics);
   // Ends the line on a terminal. Idempotent; call it before printing something else.
   void Finish();

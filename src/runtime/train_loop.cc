@@ -103,6 +103,24 @@ void CheckLastSave(const TrainLoop& loop, Executor& executor, CheckpointSaver& s
     saver.AfterStep(loop.end_step, result.verdict.loss, NormOf(result));
 }
 
+// `everything` is shared by the ranks; each puts in what it is the first holder of.
+void EvaluateTogether(const TrainLoop& loop, comm::Communicator& communicator, RankState& state, int64_t step,
+                      std::vector<at::Tensor>& everything) {
+  const auto meet = [&](uint64_t kind) {
+    communicator.Barrier(communicator.world(), {kBetweenSteps, (kind << 32) + static_cast<uint64_t>(step)})->Wait();
+  };
+  communicator.SetCurrent("evaluating");
+  const std::vector<int> first = FirstHolders(*loop.job, *loop.schedule);
+  for (size_t p = 0; p < first.size(); ++p)
+    if (first[p] == communicator.rank()) everything[p] = state.parameter(static_cast<int>(p));
+  meet(3);  // all is there, and nobody is still updating
+  {
+    const comm::HostWork work(communicator);
+    loop.evaluate(communicator.rank(), communicator.size(), everything);
+  }
+  meet(4);  // nobody is still reading
+}
+
 void LoadState(const Job& job, const checkpoint::Checkpoint& from, RankState& state) {
   const std::vector<TensorSpec> model = ModelTensors(job);
   const int per = optim::StatesPerParameter(job.optimizer);
@@ -145,6 +163,7 @@ TrainOutcome RunTrainLoop(const TrainLoop& loop, bool keep_state) {
   outcome.timeline.title = "measured";
   outcome.timeline.num_ranks = ranks;
   std::vector<Executor::Record> records(ranks);
+  std::vector<at::Tensor> everything(job.spec.parameters.size());  // for evaluations
   outcome.layer_samples.resize(ranks);
   const Clock::time_point origin = Clock::now();
   for (int r = 0; r < ranks; ++r) {
@@ -189,6 +208,9 @@ TrainOutcome RunTrainLoop(const TrainLoop& loop, bool keep_state) {
       applied += applied_now ? 1 : 0;
       const LossScaleState scale_before = loss_scale.state();
       loss_scale.After(ScaleStepOf(applied_now, report.result.verdict));
+      const Clock::time_point ended = Clock::now();
+      if (applied_now && loop.evaluate_after && loop.evaluate_after(step))
+        EvaluateTogether(loop, communicator, state, step, everything);
       AfterStep next = AfterStep::go_on;
       if (rank == 0) {
         report.applied_updates = applied;
@@ -197,9 +219,8 @@ TrainOutcome RunTrainLoop(const TrainLoop& loop, bool keep_state) {
         report.result.applied = applied_now;
         report.valid_tokens = binding.valid_tokens;
         for (const MicroBatchSize& size : binding.micro_batches) report.samples += size.samples;
-        const Clock::time_point now = Clock::now();
-        report.seconds = std::chrono::duration<double>(now - step_start).count();
-        step_start = now;
+        report.seconds = std::chrono::duration<double>(ended - step_start).count();
+        step_start = Clock::now();
         if (loop.after_step) {
           const comm::HostWork work(communicator);  // files and a terminal that may be stopped
           next = loop.after_step(report);

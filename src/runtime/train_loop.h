@@ -61,6 +61,12 @@ struct TrainLoop {
   bool save_at_stop = false;
   // Asked on rank 0 after every step; true ends the run there, with `save_at_stop` after saving. Empty: nobody asks.
   std::function<bool()> interrupted;
+  // After steps for which `evaluate_after` is true (asked on every rank, must not depend on the rank) and that were
+  // applied, every rank is called with all parameters, indexed like the spec: read-only, valid for the call, and shared
+  // between the ranks, which are threads of one process. Rank 0's `after_step` comes when all are through; the time
+  // does not count as the step's.
+  std::function<bool(int64_t step)> evaluate_after;
+  std::function<void(int rank, int ranks, const std::vector<at::Tensor>& parameters)> evaluate;
   // Rank 0: everything of the checkpoint but tensors.
   std::function<checkpoint::TrainState(const StepReport&)> state_after;
   // Rank 0, between steps: a checkpoint is complete and published.

@@ -211,6 +211,23 @@ void ReportSettings::Declare(config::Section& s) {
   s.Int("timeline_steps", &timeline_steps, {.min = 0, .help = "steps whose events are kept", .unit = "steps"});
 }
 
+void EvalSettings::Declare(config::Section& s, const data::DataConfig* data) {
+  s.Help(
+      "Evaluations while a run goes on, on what data.validation_fraction or the token files hold back: loss, bits per "
+      "byte and accuracy, in the metrics of the step.");
+  s.Int("every", &every,
+        {.min = 0,
+         .help = "steps between evaluations, and one after the last step; 0: none",
+         .unit = "steps",
+         .only_if = [data] { return data->validation_fraction > 0 || data->source == "tokens"; },
+         .only_if_text = "data.validation_fraction > 0 or data.source = 'tokens'"});
+  s.Int("batches", &batches,
+        {.min = 0,
+         .help = "train.batch times as many samples, always the first ones of the validation part; 0: all of it",
+         .only_if = [this] { return every > 0; },
+         .only_if_text = "eval.every > 0"});
+}
+
 void LogSettings::Declare(config::Section& s) {
   s.Help("In which further forms the metrics of the steps are kept (docs/run_directory.md); metrics.jsonl always is.");
   s.Bool("csv", &csv, {.help = "metrics.csv: a table with one row per step"});
@@ -231,6 +248,7 @@ LoadedSettings::LoadedSettings() {
   config.Add("checkpoint", [this](config::Section& s) { values.checkpoint.Declare(s); });
   config.Add("cluster", [this](config::Section& s) { values.cluster.Declare(s); });
   config.Add("report", [this](config::Section& s) { values.report.Declare(s); });
+  config.Add("eval", [this](config::Section& s) { values.eval.Declare(s, &values.data); });
   config.Add("log", [this](config::Section& s) { values.log.Declare(s); });
 }
 

@@ -84,6 +84,12 @@ struct ReportSettings {
   void Declare(config::Section& s);
 };
 
+struct EvalSettings {
+  int64_t every = 0;
+  int64_t batches = 16;
+  void Declare(config::Section& s, const data::DataConfig* data);
+};
+
 struct LogSettings {
   bool csv = true;
   bool tensorboard = false;
@@ -114,6 +120,7 @@ struct Settings {
   RuntimeSettings runtime;
   CheckpointSettings checkpoint;
   ReportSettings report;
+  EvalSettings eval;
   LogSettings log;
   ClusterSettings cluster;
 };

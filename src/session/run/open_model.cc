@@ -34,6 +34,7 @@ std::unique_ptr<OpenedModel> OpenModel(const OpenModelOptions& options) {
   opened->settings.config.LoadText(from.state().config, from.path() + " (its configuration)");
   opened->settings.config.Finish();
   runtime::PrepareProcess(/*reproducible=*/false);
+  opened->data = values.data;
   // A run on token files names no tokenizer: it is the one that the run kept, or bytes.
   if (values.data.source == "tokens") {
     values.data.source = "text";  // of the data only the tokenizer counts here; it may be gone

@@ -19,6 +19,7 @@ struct OpenedModel {
   std::string checkpoint;  // the folder that was read
   int64_t step = 0;
   LoadedSettings settings;  // of the run that wrote it
+  data::DataConfig data;    // the same, where the run found it
   model::ModelSpec spec;
   model::Precision precision = model::Precision::fp32;
   checkpoint::NamedTensors parameters;

@@ -25,6 +25,7 @@
 #include "session/html_report.h"
 #include "session/prediction.h"
 #include "session/profile_file.h"
+#include "session/run/evaluate.h"
 #include "session/run/find_tokenizer.h"
 #include "session/run/interrupt.h"
 #include "session/run/measured_profile.h"
@@ -78,6 +79,7 @@ class TrainRun {
     if (directory_.start == RunStart::complete) return AlreadyComplete();
     prediction_ = Predict(settings_, run_->plan, ThisMachine());
     OpenCheckpoint();  // before anything is written: whatever is wrong with it must leave the directory as it is
+    evaluation_ = MakeEvaluation();
     OpenRunDirectory(directory_, settings_);
     WriteReadmeAndTokenizer();
     PrintHead();
@@ -229,12 +231,24 @@ class TrainRun {
     report::MetricsLog metrics(directory_.path, loop.first_step + 1,
                                {.csv = s().log.csv, .tensorboard = s().log.tensorboard});
     report::Progress progress(log_, !json_ && report::IsTerminal(1), loop.first_step + 1, loop.end_step);
+    if (evaluation_ != nullptr) {
+      loop.evaluate_after = [this, &loop](int64_t step) {
+        return (step + 1) % s().eval.every == 0 || step + 1 == loop.end_step;
+      };
+      loop.evaluate = [this](int rank, int size, const std::vector<at::Tensor>& parameters) {
+        evaluation_->Share(rank, size, parameters);
+      };
+    }
     loop.after_step = [&](const runtime::StepReport& step) {
       if (step.step == loop.first_step) {
         first_step_seconds_ = SecondsSince(start_);
         CheckFirstStep(step);
       }
-      const report::StepMetrics m = ToMetrics(step, ranks, run_->job.loss_scale.enabled);
+      report::StepMetrics m = ToMetrics(step, ranks, run_->job.loss_scale.enabled);
+      if (evaluation_ != nullptr && step.result.applied && loop.evaluate_after(step.step)) {
+        m.eval = ToMetrics(evaluation_->Total());
+        last_eval_ = m.eval;
+      }
       metrics.Write(m);
       progress.Update(m);
       if (step.step >= loop.timeline_first && step.step < loop.timeline_first + loop.timeline_count)
@@ -285,6 +299,19 @@ class TrainRun {
     if (!scale && directory_.start_checkpoint.empty())
       throw UserError("'{}' does not say what the loss scale was", directory_.checkpoint);
     return scale;
+  }
+
+  std::unique_ptr<TrainEvaluation> MakeEvaluation() const {
+    if (s().eval.every == 0) return nullptr;
+    const data::TextData& text = run_->text;
+    if (text.validation == nullptr)
+      throw UserError(
+          "eval.every = {}: the token files have no validation part; make them with `penstock tokenize --validation "
+          "0.01`, or set eval.every = 0",
+          s().eval.every);
+    return std::make_unique<TrainEvaluation>(run_->job.spec, run_->job.precision, text.validation,
+                                             BytesOfTokens(*text.tokenizer), s().eval.batches * s().train.batch,
+                                             s().train.micro_batch);
   }
 
   runtime::AfterStep AfterStep(const runtime::StepReport& step) {
@@ -405,6 +432,13 @@ class TrainRun {
     if (run_->job.loss_scale.enabled)
       log_ << fmt::format("loss scale {} after {} updates were left out\n", last.loss_scale.scale,
                           last.loss_scale.skipped);
+    if (last_eval_) {
+      summary["eval_loss"] = last_eval_->loss;
+      log_ << fmt::format(
+          "validation loss {:.4f} nats per token{}, accuracy {:.2f} %\n", last_eval_->loss,
+          last_eval_->bits_per_byte ? fmt::format(" ({:.4f} bits per byte)", *last_eval_->bits_per_byte) : "",
+          100 * last_eval_->accuracy);
+    }
     if (!checkpoint_.empty()) log_ << fmt::format("checkpoint: {}\n", checkpoint_);
     if (failure_.empty() && signal_ == 0 && s().train.sample_tokens > 0) {
       TextGenerator generator(run_->job.spec, run_->job.precision, outcome_.parameters, *run_->text.tokenizer);
@@ -438,6 +472,8 @@ class TrainRun {
   std::string checkpoint_, failure_;
   std::string first_fault_;  // of the updates left out in a row
   double first_step_seconds_ = 0;
+  std::unique_ptr<TrainEvaluation> evaluation_;  // none: nothing is evaluated on the way
+  std::optional<report::EvalMetrics> last_eval_;
   int64_t skipped_ = 0, skipped_in_a_row_ = 0;
   int signal_ = 0;  // that ended the run early
 };
