@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "paths.h"
 #include "report/metrics.h"
 #include "report/run_files.h"
 #include "session/run/find_tokenizer.h"
@@ -19,8 +20,10 @@ namespace fs = std::filesystem;
 TEST(RunReadme, NamesWhatIsThere) {
   const TinyRun run({"log.tensorboard=true", "train.sample_tokens=3", "train.sample_prompt='x'"});
   const std::string readme = ReadFile(run.path() + "/" + kRunReadme);
+  const std::string page = ReadFile(SourceFolder() + "/docs/run_directory.md");
   for (const auto& entry : fs::directory_iterator(run.path())) {
     const std::string name = entry.path().filename().string();
+    EXPECT_NE(page.find("\n| `" + name), std::string::npos) << name;
     if (name == kRunReadme) continue;
     EXPECT_NE(readme.find("\n  " + name), std::string::npos) << name;
   }
