@@ -58,7 +58,7 @@ double Largest(const at::Tensor& a, const at::Tensor& b) {
 
 TEST_F(DecoderTest, LogitsOfTheFullForward) {
   const std::vector<std::pair<Precision, double>> precisions = {
-      {Precision::fp64, 1e-12}, {Precision::fp32, 2e-5}, {Precision::bf16, 0.1}};
+      {Precision::fp64, 1e-12}, {Precision::fp32, 2e-5}, {Precision::bf16, 0.1}, {Precision::fp16, 0.02}};
   for (const Case& c : Cases()) {
     for (const auto& [precision, tolerance] : precisions) {
       SCOPED_TRACE(c.name + ", " + std::to_string(tolerance));

@@ -5,7 +5,8 @@ usage: train_on_tokens.py PENSTOCK
 
 Checks: tokenize gives the same files in one piece, on several threads and after the separator is a line; a run on the
 files has bit for bit the losses of any number of ranks, for one source, within documents and for a mixture, also when it
-is stopped half-way and goes on with other ranks; generate works when tokens and tokenizer are gone; damaged token files
+is stopped half-way and goes on with other ranks; so are evaluations on the way, and eval gives their figures; generate
+and eval of a text work when tokens and tokenizer are gone; damaged token files
 are refused by name with exit status 2, and so is a model with too small a vocabulary.
 """
 import argparse
@@ -106,6 +107,31 @@ def main():
         reference = runs["parallel.data=1"]
         check(len(reference) == 6 and all(r == reference for r in runs.values()), f"{name}: losses of any ranks", runs)
 
+    # What is held back is evaluated on the way, by any ranks with the same bits, and by eval with the same figures.
+    evaluated = []
+    for layout in ("parallel.data=1", "parallel.data=3", "parallel.pipeline=2"):
+        run = root / f"evaluated-{layout}"
+        done = call("train", root / "one.toml", "--json", "--set", f"run.dir={run}", layout, "eval.every=3", "eval.batches=0",
+                    "log.tensorboard=true")
+        check(done.returncode == 0, f"evaluating, {layout}", done.stderr)
+        lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+        evaluated.append([{k: v for k, v in line.items() if k.startswith("eval_")} for line in lines])
+    check(evaluated[0] == evaluated[1] == evaluated[2] and [bool(e) for e in evaluated[0]] == [False, False, True] * 2,
+          "evaluations of any ranks", evaluated)
+
+    def evaluate(*words):
+        done = call("eval", root / "evaluated-parallel.data=3", "--json", *words)
+        check(done.returncode == 0, f"eval {words}", done.stderr)
+        return json.loads(done.stdout) if done.returncode == 0 else {}
+
+    last, own = evaluated[0][-1], evaluate()
+    check(own["tokens"] == last["eval_tokens"] and abs(own["loss"] - last["eval_loss"]) < 1e-5
+          and abs(own["bits_per_byte"] - last["eval_bits_per_byte"]) < 1e-5, "eval of what was held back", (own, last))
+    file = evaluate("--data", root / "tokens/validation.tokens")
+    check(file["tokens"] == own["tokens"] and abs(file["loss"] - own["loss"]) < 1e-9, "eval of a token file", (file, own))
+    done = call("eval", root / "one-parallel.data=1", "--data", root / "tokens/train.tokens", "--tokenizer", "bytes")
+    check(done.returncode == 2 and "tokenizer" in done.stderr, "eval with another tokenizer", done.stderr)
+
     damaged = root / "damaged"
     damaged.mkdir()
     whole = (root / "tokens/train.tokens").read_bytes()
@@ -121,6 +147,10 @@ def main():
         shutil.rmtree(gone)
     done = call("generate", root / "one-parallel.data=4", "--prompt", "def ", "--tokens", 5)
     check(done.returncode == 0 and done.stdout.startswith("def "), "generate without tokens", done.stderr)
+    (root / "new.txt").write_text(text[:5000])
+    size = len((root / "new.txt").read_bytes())
+    new = evaluate("--data", root / "new.txt")
+    check(size - 20 < new["bytes"] < size and new["tokens"] < size / 2, "eval of a text without tokens", new)
     shutil.rmtree(root, ignore_errors=True)
     return 1 if failures else 0
 
