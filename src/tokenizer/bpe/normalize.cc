@@ -45,13 +45,20 @@ struct Unicode : Normalizer {
     const bool compatible = form == UnicodeForm::kNfkc || form == UnicodeForm::kNfkd;
     const auto options = static_cast<utf8proc_option_t>(
         UTF8PROC_STABLE | (compose ? UTF8PROC_COMPOSE : UTF8PROC_DECOMPOSE) | (compatible ? UTF8PROC_COMPAT : 0));
-    return ByStretches(text, [&](std::string_view valid, std::string& out) {
+    const auto map = [&](std::string_view valid, std::string& out) {
       utf8proc_uint8_t* result = nullptr;
       const utf8proc_ssize_t n = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(valid.data()),
                                               static_cast<utf8proc_ssize_t>(valid.size()), &result, options);
       PENSTOCK_CHECK(n >= 0, "utf8proc: {}", utf8proc_errmsg(n));
       out.append(reinterpret_cast<const char*>(result), static_cast<size_t>(n));
       std::free(result);
+    };
+    // utf8proc before 2.9 swallows U+11A7 after a Hangul syllable as if it were a final consonant. It composes with
+    // nothing and nothing is reordered across it, so what starts with it is normalized for itself.
+    return ByStretches(text, [&](std::string_view valid, std::string& out) {
+      for (size_t next; (next = valid.find("\xE1\x86\xA7", 1)) != std::string_view::npos; valid.remove_prefix(next))
+        map(valid.substr(0, next), out);
+      map(valid, out);
     });
   }
   UnicodeForm form;

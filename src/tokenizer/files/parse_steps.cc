@@ -24,6 +24,14 @@ Pattern ParsePattern(const Json& step, const std::string& where) {
   throw UserError("{}: 'pattern' is neither a String nor a Regex", where);
 }
 
+std::unique_ptr<Regex> MakeRegex(const std::string& expression, const std::string& where) {
+  try {
+    return std::make_unique<Regex>(expression);
+  } catch (const UserError& error) {
+    throw UserError("{}: {}", where, error.what());
+  }
+}
+
 SplitBehavior ParseBehavior(const std::string& name, const std::string& where) {
   static const std::map<std::string, SplitBehavior> kBehaviors = {
       {"Removed", SplitBehavior::kRemoved},
@@ -89,7 +97,7 @@ ParsedNormalizer ParseNormalizer(const Json& step, const std::string& where) {
     const Pattern pattern = ParsePattern(step, where);
     NotEmpty(pattern.text, "the pattern", where);
     const auto content = Get<std::string>(step, "content", where);
-    parsed.normalizer = pattern.regex ? MakeReplaceRegex(std::make_unique<Regex>(pattern.text), content)
+    parsed.normalizer = pattern.regex ? MakeReplaceRegex(MakeRegex(pattern.text, where), content)
                                       : MakeReplace(pattern.text, content);
     parsed.cuts_at_lines = false;
   } else if (type == "Sequence") {
@@ -141,7 +149,7 @@ ParsedPreTokenizer ParsePreTokenizer(const Json& step, const std::string& where)
       parsed.pre_tokenizer = MakeScan(*scan);
       parsed.cuts_at_lines = parsed.keeps_bytes = true;
     } else {
-      parsed.pre_tokenizer = pattern.regex ? MakeSplit(std::make_unique<Regex>(pattern.text), behavior, invert)
+      parsed.pre_tokenizer = pattern.regex ? MakeSplit(MakeRegex(pattern.text, where), behavior, invert)
                                            : MakeSplit(pattern.text, behavior, invert);
     }
   } else if (type == "Digits") {
