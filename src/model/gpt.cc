@@ -138,6 +138,11 @@ GptConfig ResolveGptConfig(GptConfig config) {
                     config.head_dim());
   if (config.ffn == 0) config.ffn = gpt2 ? 4 * config.hidden : (config.hidden * 8 / 3 + 7) / 8 * 8;
   RequirePositive("ffn", config.ffn);
+  if (config.rope_scaling != "none" && config.rope_scaling != "linear" && config.rope_scaling != "llama3")
+    throw UserError("model.rope_scaling = \"{}\": none, linear or llama3", config.rope_scaling);
+  if (config.rope_scaling == "llama3" && !(config.rope_low_frequency < config.rope_high_frequency))
+    throw UserError("model.rope_low_frequency = {} must be below model.rope_high_frequency = {}",
+                    config.rope_low_frequency, config.rope_high_frequency);
   if (config.attention != "fused" && config.attention != "reference")
     throw UserError("model.attention = \"{}\": fused or reference", config.attention);
   if (config.attention_dropout > 0 && config.attention != "reference")

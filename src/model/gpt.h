@@ -28,7 +28,15 @@ struct GptConfig {
   double dropout = 0.0;            // after the embedding and on both residual branches
   double attention_dropout = 0.0;  // on attention probabilities; needs attention = "reference"
   double norm_eps = 1e-5;
-  double rope_base = 10000.0;  // llama
+  double rope_base = 10000.0;  // llama, as the next five
+  // Slower rotation for contexts longer than the model was trained for. linear: all angles over rope_factor (Chen et
+  // al. 2023). llama3: angles whose wavelength is above rope_original_context / rope_low_frequency over rope_factor,
+  // those below rope_original_context / rope_high_frequency unchanged, between them in proportion (Dubey et al. 2024).
+  std::string rope_scaling = "none";  // none | linear | llama3
+  double rope_factor = 1.0;
+  double rope_low_frequency = 1.0;
+  double rope_high_frequency = 4.0;
+  int64_t rope_original_context = 8192;
   double init_std = 0.02;
   std::string attention = "fused";  // fused | reference
   int64_t loss_chunk = 128;         // rows of logits alive at once in the loss

@@ -105,7 +105,15 @@ class Block final : public GptLayer {
         attention_site_(DropoutSite(path(), "attention")),
         probability_site_(DropoutSite(path(), "probabilities")),
         mlp_site_(DropoutSite(path(), "mlp")) {
-    if (!gpt2()) rope_ = GetRopeTable(config().context, config().head_dim(), config().rope_base);
+    if (!gpt2())
+      rope_ = GetRopeTable({.context = config().context,
+                            .head_dim = config().head_dim(),
+                            .base = config().rope_base,
+                            .scaling = config().rope_scaling,
+                            .factor = config().rope_factor,
+                            .low_frequency = config().rope_low_frequency,
+                            .high_frequency = config().rope_high_frequency,
+                            .original_context = config().rope_original_context});
   }
 
   std::vector<Tensor> Forward(std::span<const Tensor> inputs, std::span<const Tensor> given,

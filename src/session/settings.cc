@@ -44,6 +44,34 @@ void DeclareModel(config::Section& s, model::ModelConfig* m) {
   s.Real("norm_eps", &g->norm_eps, {.above = 0.0, .help = "added to the variance in norms"});
   s.Real("rope_base", &g->rope_base,
          {.above = 0.0, .help = "base of the rotary angles", .only_if = llama, .only_if_text = llama_text});
+  const auto scaled = [g] { return g->rope_scaling != "none"; };
+  const auto llama3 = [g] { return g->rope_scaling == "llama3"; };
+  s.String("rope_scaling", &g->rope_scaling,
+           {.choices = {"none", "linear", "llama3"},
+            .help = "slower rotation for longer contexts: linear (all angles), llama3 (the slow ones)",
+            .only_if = llama,
+            .only_if_text = llama_text});
+  s.Real("rope_factor", &g->rope_factor,
+         {.above = 0.0,
+          .help = "angles are divided by it",
+          .only_if = scaled,
+          .only_if_text = "model.rope_scaling is not 'none'"});
+  s.Real("rope_low_frequency", &g->rope_low_frequency,
+         {.above = 0.0,
+          .help = "wavelengths above rope_original_context over it are divided by rope_factor",
+          .only_if = llama3,
+          .only_if_text = "model.rope_scaling = 'llama3'"});
+  s.Real("rope_high_frequency", &g->rope_high_frequency,
+         {.above = 0.0,
+          .help = "wavelengths below rope_original_context over it stay",
+          .only_if = llama3,
+          .only_if_text = "model.rope_scaling = 'llama3'"});
+  s.Int("rope_original_context", &g->rope_original_context,
+        {.min = 1,
+         .help = "the context that the model was trained for before",
+         .unit = "tokens",
+         .only_if = llama3,
+         .only_if_text = "model.rope_scaling = 'llama3'"});
   s.Real("init_std", &g->init_std, {.above = 0.0, .help = "standard deviation of initial weights"});
   s.String(
       "attention", &g->attention,
@@ -202,6 +230,9 @@ void CheckpointSettings::Declare(config::Section& s) {
   s.String("resume", &resume,
            {.help = "auto: go on from the newest valid checkpoint of run.dir, if there is one; never; or a checkpoint "
                     "to start from"});
+  s.String("weights", &weights,
+           {.help = "a checkpoint or run whose weights the run starts with, at step 0 and with a fresh optimizer; once it "
+                    "has checkpoints of its own, it goes on from those"});
 }
 
 void ReportSettings::Declare(config::Section& s) {

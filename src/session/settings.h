@@ -75,6 +75,7 @@ struct CheckpointSettings {
   int64_t snapshot = int64_t{1} << 30;
   bool self_check = true;
   std::string resume = "auto";
+  std::string weights;
   void Declare(config::Section& s);
 };
 

@@ -3,9 +3,10 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/types.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
-#include <tuple>
+#include <numbers>
 
 namespace penstock::nn {
 namespace {
@@ -36,19 +37,37 @@ struct RopeFunction : torch::autograd::Function<RopeFunction> {
   }
 };
 
+// Radians per position of every pair.
+at::Tensor Speeds(const RopeSpec& spec) {
+  at::Tensor speeds = at::pow(
+      spec.base, at::arange(0, spec.head_dim, 2, at::kDouble).mul_(-1.0 / static_cast<double>(spec.head_dim)));
+  if (spec.scaling == "none") return speeds;
+  double* const speed = speeds.mutable_data_ptr<double>();
+  for (int64_t i = 0; i < speeds.numel(); ++i) {
+    const double slow = speed[i] / spec.factor;
+    if (spec.scaling == "linear") {
+      speed[i] = slow;
+      continue;
+    }
+    const double turns = static_cast<double>(spec.original_context) * speed[i] / (2 * std::numbers::pi);
+    const double unchanged =
+        std::clamp((turns - spec.low_frequency) / (spec.high_frequency - spec.low_frequency), 0.0, 1.0);
+    speed[i] = (1 - unchanged) * slow + unchanged * speed[i];
+  }
+  return speeds;
+}
+
 }  // namespace
 
-std::shared_ptr<const RopeTable> GetRopeTable(int64_t context, int64_t head_dim, double base) {
+std::shared_ptr<const RopeTable> GetRopeTable(const RopeSpec& spec) {
   static std::mutex mutex;
-  static std::map<std::tuple<int64_t, int64_t, double>, std::weak_ptr<const RopeTable>> tables;
+  static std::map<RopeSpec, std::weak_ptr<const RopeTable>> tables;
   std::lock_guard<std::mutex> lock(mutex);
-  std::weak_ptr<const RopeTable>& known = tables[{context, head_dim, base}];
+  std::weak_ptr<const RopeTable>& known = tables[spec];
   if (auto table = known.lock()) return table;
   at::NoGradGuard no_grad;
-  const at::Tensor position = at::arange(context, at::kDouble).unsqueeze(1);
-  const at::Tensor speed =
-      at::pow(base, at::arange(0, head_dim, 2, at::kDouble).mul_(-1.0 / static_cast<double>(head_dim)));
-  const at::Tensor angle = position * speed;
+  const at::Tensor position = at::arange(spec.context, at::kDouble).unsqueeze(1);
+  const at::Tensor angle = position * Speeds(spec);
   auto table = std::make_shared<RopeTable>();
   table->cosine_double = angle.cos();
   table->sine_double = angle.sin();

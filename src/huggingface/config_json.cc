@@ -1,0 +1,202 @@
+#include "huggingface/config_json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "huggingface/json_fields.h"
+
+namespace penstock::huggingface {
+namespace {
+
+using model::GptConfig;
+
+constexpr const char* kTypes = "gpt2, llama and mistral are known";
+
+void RequireText(const JsonFields& fields, const char* key, std::initializer_list<const char*> supported) {
+  const auto value = fields.Text(key);
+  if (!value || std::find(supported.begin(), supported.end(), *value) != supported.end()) return;
+  fields.Fail(key, fmt::format("is not supported; {} is", fmt::join(supported, " or ")));
+}
+
+void RequireBool(const JsonFields& fields, const char* key, bool supported) {
+  if (fields.Bool(key).value_or(supported) != supported)
+    fields.Fail(key, fmt::format("is not supported; {} is", supported));
+}
+
+// The published weights were trained with dropout; the logits do not depend on it.
+void NoteDropout(const JsonFields& fields, const char* key, const char* ours, ImportedConfig& imported) {
+  const double dropout = fields.Real(key).value_or(0);
+  if (dropout != 0)
+    imported.notes.push_back(fmt::format("'{}' = {} is not taken over; {} sets it for training", key, dropout, ours));
+}
+
+void ReadGpt2(const JsonFields& fields, ImportedConfig& imported) {
+  GptConfig& c = imported.model;
+  c.family = "gpt2";
+  c.layers = fields.RequiredInt("n_layer");
+  c.hidden = fields.RequiredInt("n_embd");
+  c.heads = fields.RequiredInt("n_head");
+  c.vocabulary = fields.RequiredInt("vocab_size");
+  c.context = fields.Has("n_positions") || !fields.Has("n_ctx") ? fields.RequiredInt("n_positions")
+                                                                : fields.RequiredInt("n_ctx");
+  c.ffn = fields.Int("n_inner").value_or(4 * c.hidden);
+  c.norm_eps = fields.Real("layer_norm_epsilon").value_or(1e-5);
+  c.init_std = fields.Real("initializer_range").value_or(0.02);
+  c.tied = fields.Bool("tie_word_embeddings").value_or(true);
+  if (!fields.Has("activation_function") && fields.Has("activation")) fields.Fail("activation", "is not known for gpt2");
+  RequireText(fields, "activation_function", {"gelu_new", "gelu_pytorch_tanh"});
+  RequireBool(fields, "scale_attn_weights", true);
+  RequireBool(fields, "scale_attn_by_inverse_layer_idx", false);
+  RequireBool(fields, "add_cross_attention", false);
+  NoteDropout(fields, "embd_pdrop", "model.dropout", imported);
+  NoteDropout(fields, "resid_pdrop", "model.dropout", imported);
+  NoteDropout(fields, "attn_pdrop", "model.attention_dropout", imported);
+}
+
+// transformers 4 has "rope_theta" and "rope_scaling", transformers 5 one "rope_parameters".
+void ReadRope(const JsonFields& fields, GptConfig& c) {
+  c.rope_base = fields.Real("rope_theta").value_or(10000.0);
+  const char* const key = fields.Has("rope_parameters") ? "rope_parameters" : "rope_scaling";
+  const auto rope = fields.Object(key);
+  if (!rope) return;
+  if (rope->Has("rope_theta")) c.rope_base = *rope->Real("rope_theta");
+  if (rope->Real("partial_rotary_factor").value_or(1) != 1)
+    rope->Fail("partial_rotary_factor", "is not supported; all channels of a head are rotated");
+  const char* const type_key = rope->Has("rope_type") ? "rope_type" : "type";
+  const std::string type = rope->Text(type_key).value_or("default");
+  if (type == "default") return;
+  if (type != "linear" && type != "llama3")
+    rope->Fail(type_key, "is not supported; default, linear and llama3 are");
+  c.rope_scaling = type;
+  if (!rope->Has("factor")) rope->Fail("factor", "is needed for this kind of RoPE");
+  c.rope_factor = *rope->Real("factor");
+  if (type == "linear") return;
+  for (const char* needed : {"low_freq_factor", "high_freq_factor"})
+    if (!rope->Has(needed)) rope->Fail(needed, "is needed for this kind of RoPE");
+  c.rope_low_frequency = *rope->Real("low_freq_factor");
+  c.rope_high_frequency = *rope->Real("high_freq_factor");
+  c.rope_original_context = rope->RequiredInt("original_max_position_embeddings");
+  if (!(c.rope_factor > 0)) rope->Fail("factor", "must be above 0");
+}
+
+void ReadLlama(const JsonFields& fields, bool mistral, ImportedConfig& imported) {
+  GptConfig& c = imported.model;
+  c.family = "llama";
+  c.layers = fields.RequiredInt("num_hidden_layers");
+  c.hidden = fields.RequiredInt("hidden_size");
+  c.heads = fields.RequiredInt("num_attention_heads");
+  c.kv_heads = fields.Int("num_key_value_heads").value_or(mistral ? 8 : 0);
+  c.ffn = fields.RequiredInt("intermediate_size");
+  c.vocabulary = fields.RequiredInt("vocab_size");
+  c.context = fields.Int("max_position_embeddings").value_or(mistral ? 131072 : 2048);
+  c.norm_eps = fields.Real("rms_norm_eps").value_or(1e-6);
+  c.init_std = fields.Real("initializer_range").value_or(0.02);
+  c.tied = fields.Bool("tie_word_embeddings").value_or(false);
+  const int64_t dim = c.heads > 0 && c.hidden % c.heads == 0 ? c.hidden / c.heads : 0;
+  if (const auto given = fields.Int("head_dim"); given && *given != dim)
+    fields.Fail("head_dim", fmt::format("is not supported; hidden_size / num_attention_heads = {} is", dim));
+  RequireText(fields, "hidden_act", {"silu", "swish"});
+  RequireBool(fields, "attention_bias", false);
+  RequireBool(fields, "mlp_bias", false);
+  ReadRope(fields, c);
+  // transformers takes a window of 4096 for a mistral that does not say, and none for "null".
+  if (mistral && fields.Int("sliding_window").value_or(c.context) < c.context)
+    fields.Fail("sliding_window", fmt::format("is not supported where it is below max_position_embeddings = {}; null "
+                                              "is",
+                                              c.context));
+  NoteDropout(fields, "attention_dropout", "model.attention_dropout", imported);
+}
+
+}  // namespace
+
+ImportedConfig ParseConfigJson(std::string_view text, const std::string& file) {
+  const nlohmann::json json = ParseJsonObject(text, file);
+  const JsonFields fields(json, file);
+  const auto type = fields.Text("model_type");
+  if (!type) throw UserError("{}: 'model_type' is missing; {}", file, kTypes);
+  if (fields.Has("quantization_config"))
+    throw UserError("{}: 'quantization_config': quantised weights are not supported; use the weights they were made of",
+                    file);
+  ImportedConfig imported;
+  if (*type == "gpt2") {
+    ReadGpt2(fields, imported);
+  } else if (*type == "llama") {
+    ReadLlama(fields, false, imported);
+  } else if (*type == "mistral") {
+    if (!json.contains("sliding_window"))
+      throw UserError("{}: 'sliding_window' is missing, which means a window of 4096; only null is supported", file);
+    ReadLlama(fields, true, imported);
+    imported.notes.emplace_back("a mistral without sliding window is computed, and written again, as a llama");
+  } else {
+    fields.Fail("model_type", std::string("is not supported; ") + kTypes);
+  }
+  if (!(imported.model.norm_eps > 0) || !(imported.model.rope_base > 0) || !(imported.model.init_std > 0))
+    throw UserError("{}: norm epsilon, rope_theta and initializer_range must be above 0", file);
+  try {
+    imported.model = model::ResolveGptConfig(imported.model);
+  } catch (const UserError& error) {
+    throw UserError("{}: {}", file, error.what());
+  }
+  return imported;
+}
+
+std::string FormatConfigJson(const GptConfig& config, const ConfigJsonOptions& options) {
+  const GptConfig c = model::ResolveGptConfig(config);
+  const bool gpt2 = c.family == "gpt2";
+  nlohmann::ordered_json json;
+  json["architectures"] = {gpt2 ? "GPT2LMHeadModel" : "LlamaForCausalLM"};
+  json["model_type"] = c.family;
+  json["vocab_size"] = c.vocabulary;
+  if (gpt2) {
+    json["n_layer"] = c.layers;
+    json["n_embd"] = c.hidden;
+    json["n_head"] = c.heads;
+    json["n_inner"] = c.ffn;
+    json["n_positions"] = c.context;
+    json["n_ctx"] = c.context;
+    json["layer_norm_epsilon"] = c.norm_eps;
+    json["activation_function"] = "gelu_new";
+    json["embd_pdrop"] = c.dropout;
+    json["resid_pdrop"] = c.dropout;
+    json["attn_pdrop"] = c.attention_dropout;
+  } else {
+    json["num_hidden_layers"] = c.layers;
+    json["hidden_size"] = c.hidden;
+    json["num_attention_heads"] = c.heads;
+    json["num_key_value_heads"] = c.kv_heads;
+    json["head_dim"] = c.head_dim();
+    json["intermediate_size"] = c.ffn;
+    json["max_position_embeddings"] = c.context;
+    json["rms_norm_eps"] = c.norm_eps;
+    json["hidden_act"] = "silu";
+    json["attention_bias"] = false;
+    json["mlp_bias"] = false;
+    json["attention_dropout"] = c.attention_dropout;
+    // Both spellings: each major version of transformers reads its own.
+    nlohmann::ordered_json rope = {{"rope_type", c.rope_scaling == "none" ? "default" : c.rope_scaling}};
+    if (c.rope_scaling != "none") rope["factor"] = c.rope_factor;
+    if (c.rope_scaling == "llama3") {
+      rope["low_freq_factor"] = c.rope_low_frequency;
+      rope["high_freq_factor"] = c.rope_high_frequency;
+      rope["original_max_position_embeddings"] = c.rope_original_context;
+    }
+    json["rope_theta"] = c.rope_base;
+    json["rope_scaling"] = c.rope_scaling == "none" ? nlohmann::ordered_json() : rope;
+    rope["rope_theta"] = c.rope_base;
+    json["rope_parameters"] = rope;
+  }
+  json["initializer_range"] = c.init_std;
+  json["tie_word_embeddings"] = c.tied;
+  json["torch_dtype"] = options.dtype;
+  json["dtype"] = options.dtype;
+  // Said even when there is none: the defaults of the library are those of published models.
+  json["bos_token_id"] = options.beginning_of_text ? nlohmann::ordered_json(*options.beginning_of_text)
+                                                   : nlohmann::ordered_json();
+  json["eos_token_id"] =
+      options.end_of_text ? nlohmann::ordered_json(*options.end_of_text) : nlohmann::ordered_json();
+  return json.dump(2) + "\n";
+}
+
+}  // namespace penstock::huggingface

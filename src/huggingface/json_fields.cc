@@ -1,0 +1,92 @@
+#include "huggingface/json_fields.h"
+
+#include <cmath>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+
+namespace penstock::huggingface {
+
+using Json = nlohmann::json;
+
+Json ParseJsonObject(std::string_view text, const std::string& file) {
+  std::vector<std::set<std::string>> open;  // keys of the objects around the place
+  std::string twice;
+  const auto watch = [&](int, Json::parse_event_t event, Json& value) {
+    if (event == Json::parse_event_t::object_start) open.emplace_back();
+    if (event == Json::parse_event_t::object_end) open.pop_back();
+    if (event == Json::parse_event_t::key && !open.back().insert(value.get<std::string>()).second && twice.empty())
+      twice = value.get<std::string>();
+    return true;
+  };
+  Json json;
+  try {
+    json = Json::parse(text, watch);
+  } catch (const Json::exception& error) {
+    throw UserError("{}: not valid JSON: {}", file, error.what());
+  }
+  if (!json.is_object()) throw UserError("{}: holds no JSON object", file);
+  if (!twice.empty()) throw UserError("{}: the key '{}' appears twice", file, twice);
+  return json;
+}
+
+JsonFields::JsonFields(const Json& object, std::string file, std::string prefix)
+    : object_(object), file_(std::move(file)), prefix_(std::move(prefix)) {}
+
+const Json* JsonFields::Find(const char* key) const {
+  const auto at = object_.find(key);
+  return at == object_.end() || at->is_null() ? nullptr : &*at;
+}
+
+std::optional<int64_t> JsonFields::Int(const char* key) const {
+  const Json* const value = Find(key);
+  if (value == nullptr) return std::nullopt;
+  const double number = value->is_number() ? value->get<double>() : -1;
+  if (!(number >= 0 && number <= 0x1p53 && number == std::floor(number))) Fail(key, "must be a whole number from 0");
+  return static_cast<int64_t>(number);
+}
+
+std::optional<double> JsonFields::Real(const char* key) const {
+  const Json* const value = Find(key);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_number() || !std::isfinite(value->get<double>())) Fail(key, "must be a number");
+  return value->get<double>();
+}
+
+std::optional<bool> JsonFields::Bool(const char* key) const {
+  const Json* const value = Find(key);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_boolean()) Fail(key, "must be true or false");
+  return value->get<bool>();
+}
+
+std::optional<std::string> JsonFields::Text(const char* key) const {
+  const Json* const value = Find(key);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_string()) Fail(key, "must be a text");
+  return value->get<std::string>();
+}
+
+std::optional<JsonFields> JsonFields::Object(const char* key) const {
+  const Json* const value = Find(key);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_object()) Fail(key, "must be an object");
+  return JsonFields(*value, file_, prefix_ + key + ".");
+}
+
+int64_t JsonFields::RequiredInt(const char* key) const {
+  const auto value = Int(key);
+  if (!value) throw UserError("{}: '{}{}' is missing", file_, prefix_, key);
+  return *value;
+}
+
+void JsonFields::Fail(const char* key, const std::string& message) const {
+  const Json* const value = Find(key);
+  std::string shown = value == nullptr ? "missing" : value->dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (shown.size() > 60) shown = shown.substr(0, 60) + "...";
+  throw UserError("{}: '{}{}' = {}: {}", file_, prefix_, key, shown, message);
+}
+
+}  // namespace penstock::huggingface

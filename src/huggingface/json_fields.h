@@ -1,0 +1,42 @@
+// src/huggingface/json_fields.h
+//
+// Typed fields of a JSON object with errors that name file and key. A key that is not there and one that is null are
+// the same.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace penstock::huggingface {
+
+// UserError when the text is no JSON object, or a key appears twice in it (at any depth).
+nlohmann::json ParseJsonObject(std::string_view text, const std::string& file);
+
+class JsonFields {
+ public:
+  // `prefix` is put before keys in messages ("rope_scaling."). `object` must outlive it and be an object.
+  JsonFields(const nlohmann::json& object, std::string file, std::string prefix = "");
+
+  bool Has(const char* key) const { return Find(key) != nullptr; }
+  // Whole numbers in [0, 2^53]; 12.0 is one.
+  std::optional<int64_t> Int(const char* key) const;
+  std::optional<double> Real(const char* key) const;
+  std::optional<bool> Bool(const char* key) const;
+  std::optional<std::string> Text(const char* key) const;
+  std::optional<JsonFields> Object(const char* key) const;
+
+  int64_t RequiredInt(const char* key) const;
+  // "config.json: 'n_layer' = 3: " and the message.
+  [[noreturn]] void Fail(const char* key, const std::string& message) const;
+
+ private:
+  const nlohmann::json* Find(const char* key) const;  // null: not there
+
+  const nlohmann::json& object_;
+  std::string file_, prefix_;
+};
+
+}  // namespace penstock::huggingface
