@@ -66,10 +66,14 @@ void WorkProgress::Update(int64_t done) {
 }
 
 void WorkProgress::TickWhile(const std::function<void()>& work) {
+  UpdateWhile(work, [this] { return done_; });
+}
+
+void WorkProgress::UpdateWhile(const std::function<void()>& work, const std::function<int64_t()>& done) {
   BackgroundTask task(work);
   for (int waited = 0; !task.Done(); ++waited) {
     std::this_thread::sleep_for(std::chrono::milliseconds(waited < 20 ? 1 : 50));
-    Tick();
+    Update(done());
   }
   task.Wait();
 }

@@ -40,6 +40,8 @@ class WorkProgress {
   void Tick() { Update(done_); }
   // Does `work`, which says nothing, on another thread and ticks meanwhile. Its exception passes.
   void TickWhile(const std::function<void()>& work);
+  // The same of work that counts: `done` is called on this thread meanwhile.
+  void UpdateWhile(const std::function<void()>& work, const std::function<int64_t()>& done);
   // "tokenize: 37 %, 123 MiB of 332 MiB, 8.10 MiB/s, 25.8 s left"
   std::string Line() const;
 

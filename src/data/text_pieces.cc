@@ -88,7 +88,7 @@ bool TextPieces::OpenFile() {
   const std::string why = WhyNotText(head);
   if (why.empty()) return true;
   if (file.named) throw UserError("'{}' is not text: {}", file.path, why);
-  log::Warning("tokenize: '{}' is left out, it is not text: {}", file.path, why);
+  log::Warning("'{}' is left out, it is not text: {}", file.path, why);
   ++at_.skipped_files;
   CloseFile();
   return false;

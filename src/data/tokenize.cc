@@ -1,15 +1,14 @@
 #include "data/tokenize.h"
 
 #include <algorithm>
-#include <chrono>
 #include <deque>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file_lock.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "data/find_text.h"
 #include "data/ordered_work.h"
 #include "data/text_pieces.h"
 #include "data/token_file.h"
@@ -19,44 +18,11 @@
 namespace penstock::data {
 namespace {
 
-namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 // Text under way: pieces that are read but not written. One is let through whatever its size.
 constexpr size_t kPiecesPerThread = 2;
 constexpr int64_t kBytesPerThread = 8 << 20;
-
-bool IsWithin(const fs::path& path, const fs::path& folder) {
-  const std::string relative = path.lexically_relative(folder).generic_string();
-  return !relative.empty() && relative != ".." && relative.rfind("../", 0) != 0;
-}
-
-std::vector<TextFile> FindInputs(const TokenizeOptions& options) {
-  std::vector<TextFile> found;
-  const fs::path out = fs::weakly_canonical(options.out);
-  for (const std::string& input : options.inputs) {
-    std::error_code error;
-    const fs::file_status status = fs::status(input, error);
-    if (!fs::exists(status)) throw UserError("'{}' is not there; give text files, or folders with them", input);
-    if (!fs::is_directory(status)) {
-      if (!fs::is_regular_file(status))
-        throw UserError("'{}' is not a regular file; text is read from files and folders", input);
-      const auto changed = fs::last_write_time(input).time_since_epoch();
-      found.push_back({{fs::path(input).filename().string(), input, static_cast<int64_t>(fs::file_size(input)),
-                        std::chrono::duration_cast<std::chrono::nanoseconds>(changed).count()},
-                       true});
-      continue;
-    }
-    const size_t before = found.size();
-    for (FoundFile& file : FindFiles(input, {.include = options.include, .exclude = options.exclude}))
-      if (!IsWithin(fs::weakly_canonical(file.path), out)) found.push_back({std::move(file), false});
-    if (found.size() == before)
-      throw UserError("the folder '{}' has no file with text in it that --include names and --exclude does not", input);
-  }
-  std::erase_if(found, [](const TextFile& file) { return file.bytes == 0; });
-  if (found.empty()) throw UserError("there is no text: the files are empty");
-  return found;
-}
 
 // What the result depends on: a run goes on only where all of it is equal.
 Json DescribeJob(const TokenizeOptions& options, const tokenizer::Tokenizer& tokenizer,
@@ -107,7 +73,7 @@ class Run {
         sink_(sink),
         files_(files),
         folder_(In(kTokenizeParts)),
-        inputs_(FindInputs(options)),
+        inputs_(FindTextFiles({options.inputs, options.include, options.exclude, options.out})),
         job_(DescribeJob(options, tokenizer, inputs_)),
         input_bytes_(job_.at("bytes of the files")) {}
 
@@ -184,8 +150,8 @@ class Run {
   }
 
   void Encode(TokenizeParts& parts) {
-    const EncodeOptions encode{options_.jsonl_field, options_.skip_malformed, options_.validation,
-                               options_.validation_seed};
+    const EncodeOptions encode{
+        {options_.jsonl_field, options_.skip_malformed}, options_.validation, options_.validation_seed};
     TextPieces pieces(inputs_,
                       {.separator = options_.document_separator,
                        .cuts_at_lines = tokenizer_.CutsAtLines(),
@@ -214,7 +180,7 @@ class Run {
       under_way -= sizes.front();
       sizes.pop_front();
       parts.Append(piece);
-      for (const std::string& fault : piece.faults) {
+      for (const std::string& fault : piece.left_out.faults) {
         if (++named_ <= 10) log::Warning("tokenize: a line is left out: {}", fault);
         if (named_ == 10) log::Warning("tokenize: further lines are counted and not named");
       }

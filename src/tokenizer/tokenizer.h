@@ -29,6 +29,11 @@ struct SpecialToken {
   std::string text;
 };
 
+// A part of a tokenizer for people: "normalizer", "NFC".
+struct TokenizerPart {
+  std::string name, what;
+};
+
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
@@ -49,6 +54,13 @@ class Tokenizer {
   virtual std::vector<int32_t> EncodeWithSpecials(std::string_view text) const { return Encode(text); }
   // UserError for an id outside the vocabulary. Special ids give their text.
   virtual std::string Decode(std::span<const int32_t> ids) const = 0;
+
+  // What is written for one token in the vocabulary; of byte-level ones the bytes it stands for. Decode of several is
+  // not always these texts in a row (SentencePiece). UserError for an id outside the vocabulary.
+  virtual std::string TokenText(int32_t id) const { return Decode({&id, 1}); }
+
+  // Kind and steps, in the order they are applied to a text.
+  virtual std::vector<TokenizerPart> Describe() const { return {{"kind", name()}}; }
 
   virtual std::vector<SpecialToken> special_tokens() const { return {}; }
   // Empty for tokenizers that need no file.
@@ -71,6 +83,7 @@ class ByteTokenizer : public Tokenizer {
   std::string Fingerprint() const override { return "bytes"; }
   std::vector<int32_t> Encode(std::string_view text) const override;
   std::string Decode(std::span<const int32_t> ids) const override;
+  std::vector<TokenizerPart> Describe() const override { return {{"kind", "bytes: one token each"}}; }
   bool CutsAtLines() const override { return true; }
   bool CutsAtWords() const override { return true; }
 };

@@ -37,14 +37,39 @@ TEST(Normalizer, Others) {
   EXPECT_EQ(MakePrepend("_")->Apply(""), "");
   EXPECT_EQ(MakePrepend("_")->Apply("a"), "_a");
   EXPECT_EQ(MakeReplaceRegex(std::make_unique<Regex>(R"(\s+|x)"), "-")->Apply("a  bxc"), "a-b-c");
-  EXPECT_EQ(MakeLowercase()->Apply("\xC3\x84\xFF" "B"), "\xC3\xA4\xFF" "b");
+  EXPECT_EQ(MakeLowercase()->Apply("\xC3\x84\xFF"
+                                   "B"),
+            "\xC3\xA4\xFF"
+            "b");
 }
 
 // The scans give the pieces of their regular expressions on random text, with bytes that are no UTF-8 too.
 TEST(PreTokenizer, ScansAreTheirExpressions) {
-  const Texts alphabet = {"a",  "B",  "s",  "l",  "'",  "\xC5\xBF", " ",  " ",  "\n", "\r", "\t", "1", "2", "\xC2\xBD", ".",
-                          "-",  "\xC2\xA0", "\xE3\x80\x80", "\xE6\x97\xA5", "\xF0\x9F\x98\x80", "\xCC\x81", "\xE1\xA0\x8E",
-                          "'s", "'LL", "\xD9\xA3"};
+  const Texts alphabet = {"a",
+                          "B",
+                          "s",
+                          "l",
+                          "'",
+                          "\xC5\xBF",
+                          " ",
+                          " ",
+                          "\n",
+                          "\r",
+                          "\t",
+                          "1",
+                          "2",
+                          "\xC2\xBD",
+                          ".",
+                          "-",
+                          "\xC2\xA0",
+                          "\xE3\x80\x80",
+                          "\xE6\x97\xA5",
+                          "\xF0\x9F\x98\x80",
+                          "\xCC\x81",
+                          "\xE1\xA0\x8E",
+                          "'s",
+                          "'LL",
+                          "\xD9\xA3"};
   uint64_t x = 1;
   const auto next = [&] { return x = x * 6364136223846793005u + 1442695040888963407u, x >> 33; };
   for (const ScanPattern pattern : {ScanPattern::kGpt2, ScanPattern::kLlama3, ScanPattern::kQwen2}) {
@@ -80,7 +105,9 @@ TEST(Regex, SpacesAndErrors) {
   EXPECT_TRUE(Regex(R"([\s\d])").Find("x\xC2\x85", 0));
   EXPECT_FALSE(Regex(R"(.)").Find("\xFF\xFE", 0));
   EXPECT_THROW(Regex("(a"), UserError);
-  EXPECT_THROW(Regex(R"((a+)+$)").Find(std::string(60, 'a') + "b", 0), UserError) << "backtracks without bound";
+  std::string text(60, 'a');
+  text += "b";
+  EXPECT_THROW(Regex(R"((a+)+$)").Find(text, 0), UserError) << "backtracks without bound";
 }
 
 TEST(AddedTokens, LongestFirstWithItsConditions) {
@@ -91,8 +118,9 @@ TEST(AddedTokens, LongestFirstWithItsConditions) {
                                  {.id = 5, .text = "R", .rstrip = true}});
   const auto split = [&](std::string_view text, bool specials) {
     std::string out;
-    finder.Split(text, specials, [&](std::string_view part) { (out += '[') += std::string(part) + ']'; },
-                 [&](int32_t id) { out += std::to_string(id); });
+    finder.Split(
+        text, specials, [&](std::string_view part) { (out += '[') += std::string(part) + ']'; },
+        [&](int32_t id) { out += std::to_string(id); });
     return out;
   };
   EXPECT_EQ(split("x<a><b><a>", true), "[x]21");

@@ -17,8 +17,8 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 struct Folder {
-  std::string path = testing::TempDir() + "penstock-tokenizer-" +
-                     testing::UnitTest::GetInstance()->current_test_info()->name();
+  std::string path =
+      testing::TempDir() + "penstock-tokenizer-" + testing::UnitTest::GetInstance()->current_test_info()->name();
   Folder() {
     fs::remove_all(path);
     fs::create_directories(path);
@@ -32,7 +32,8 @@ struct Folder {
 const std::string& Trained() {
   static const std::string kJson = [] {
     BpeTrainer trainer({.vocabulary = 300, .special_tokens = {"<|endoftext|>", "<|user|>"}, .normalizer = "nfc"});
-    for (int i = 0; i < 50; ++i) trainer.Count("the lower the newest, the widest \xC3\xA9t\xC3\xA9 " + std::to_string(i));
+    for (int i = 0; i < 50; ++i)
+      trainer.Count("the lower the newest, the widest \xC3\xA9t\xC3\xA9 " + std::to_string(i));
     return trainer.Train().tokenizer_json;
   }();
   return kJson;
@@ -96,7 +97,8 @@ TEST(TokenizerJson, Gpt2FilesAreTheSame) {
 TEST(TokenizerJson, FilesMakeItAgain) {
   const Folder first, second;
   first.Write("tokenizer.json", Trained());
-  first.Write("tokenizer_config.json", R"({"eos_token": {"content": "<|user|>"}, "bos_token": "<|user|>", "add_bos_token": true})");
+  first.Write("tokenizer_config.json",
+              R"({"eos_token": {"content": "<|user|>"}, "bos_token": "<|user|>", "add_bos_token": true})");
   const auto a = LoadTokenizer(first.path);
   EXPECT_EQ(a->end_of_document(), 1);
   EXPECT_EQ(a->beginning_of_text(), 1);
@@ -115,12 +117,14 @@ TEST(TokenizerJson, CutsAtLines) {
   const auto tokenizer = LoadTokenizer(folder.path);
   ASSERT_TRUE(tokenizer->CutsAtLines());
   uint64_t x = 3;
-  const std::vector<std::string> parts = {"the", " ", "\n", "e", "\xCC\x81", "1", ".", "'s", "\t", "lower", "\xFF", "\r"};
+  const std::vector<std::string> parts = {"the", " ",  "\n", "e",     "\xCC\x81", "1",
+                                          ".",   "'s", "\t", "lower", "\xFF",     "\r"};
   const auto space = [](char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; };
   int cuts = 0;
   for (int i = 0; i < 3000; ++i) {
     std::string text;
-    for (int n = 0; n < 12; ++n) text += parts[(x = x * 6364136223846793005u + 1442695040888963407u) >> 33 & 7 ? (x >> 40) % parts.size() : 2];
+    for (int n = 0; n < 12; ++n)
+      text += parts[(x = x * 6364136223846793005u + 1442695040888963407u) >> 33 & 7 ? (x >> 40) % parts.size() : 2];
     std::vector<int32_t> ids;
     size_t done = 0;
     for (size_t at = 1; at + 1 < text.size(); ++at) {
@@ -162,7 +166,9 @@ TEST(TokenizerJson, RefusedByName) {
       {"/normalizer", {{"type", "Nmt"}}, "Nmt"},
       {"/normalizer/type", "nfc", "nfc"},
       {"/pre_tokenizer", {{"type", "BertPreTokenizer"}}, "BertPreTokenizer"},
-      {"/pre_tokenizer", {{"type", "Split"}, {"pattern", {{"Regex", "("}}}, {"behavior", "Isolated"}}, "regular expression"},
+      {"/pre_tokenizer",
+       {{"type", "Split"}, {"pattern", {{"Regex", "("}}}, {"behavior", "Isolated"}},
+       "regular expression"},
       {"/decoder", {{"type", "Fuse"}}, "ByteLevel"},
       {"/added_tokens/0/id", 1, "given twice"},
       {"/added_tokens/0/content", 7, "content"},
@@ -191,10 +197,19 @@ TEST(TokenizerJson, Mutations) {
     for (uint64_t n = 1 + next(3) % 3; n > 0; --n) {
       const size_t at = next(64) % text.size();
       switch (next(7) % 5) {
-        case 0: text[at] = static_cast<char>(next(5)); break;
-        case 1: text.erase(at, next(9) % 40); break;
-        case 2: text.resize(at); text += '}'; break;
-        case 3: text.insert(at, text.substr(next(3) % text.size(), next(4) % 30)); break;
+        case 0:
+          text[at] = static_cast<char>(next(5));
+          break;
+        case 1:
+          text.erase(at, next(9) % 40);
+          break;
+        case 2:
+          text.resize(at);
+          text += '}';
+          break;
+        case 3:
+          text.insert(at, text.substr(next(3) % text.size(), next(4) % 30));
+          break;
         default: {  // another number or word at the place of one
           const size_t digit = text.find_first_of("0123456789tfn", at);
           if (digit != std::string::npos) text[digit] = "0123456789tfn\"[{"[next(3) % 16];
@@ -204,7 +219,8 @@ TEST(TokenizerJson, Mutations) {
     folder.Write("tokenizer.json", text);
     try {
       const auto tokenizer = LoadTokenizer(folder.path);
-      for (const int32_t id : tokenizer->Encode("the widest \xC3\xA9\xFF <|endoftext|>")) ASSERT_LT(id, tokenizer->vocabulary());
+      for (const int32_t id : tokenizer->Encode("the widest \xC3\xA9\xFF <|endoftext|>"))
+        ASSERT_LT(id, tokenizer->vocabulary());
       tokenizer->Decode(tokenizer->EncodeWithSpecials("a<|user|>"));
       ++loaded;
     } catch (const UserError&) {

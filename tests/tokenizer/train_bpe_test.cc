@@ -32,15 +32,16 @@ std::vector<std::pair<std::string, std::string>> Merges(const std::string& json)
 // mark for the end of a word).
 TEST(TrainBpe, SmallExample) {
   BpeTrainer trainer({.vocabulary = 256 + 5, .special_tokens = {}});
-  for (const auto& [word, count] : std::vector<std::pair<std::string, int>>{{"low", 5}, {"lower", 2}, {"newest", 6}, {"widest", 3}})
+  for (const auto& [word, count] :
+       std::vector<std::pair<std::string, int>>{{"low", 5}, {"lower", 2}, {"newest", 6}, {"widest", 3}})
     for (int i = 0; i < count; ++i) trainer.Count(word);
   const BpeTrainer::Result result = trainer.Train();
   EXPECT_EQ(result.pieces, 16);
   EXPECT_EQ(result.distinct_pieces, 4);
   EXPECT_EQ(result.vocabulary, 261);
   // es 9 and st 9 (e before s); then est 9; lo 7; low 7; and of ne, ew, we-st, all 6, ew has the lower ids.
-  EXPECT_EQ(Merges(result.tokenizer_json),
-            (std::vector<std::pair<std::string, std::string>>{{"e", "s"}, {"es", "t"}, {"l", "o"}, {"lo", "w"}, {"e", "w"}}));
+  EXPECT_EQ(Merges(result.tokenizer_json), (std::vector<std::pair<std::string, std::string>>{
+                                               {"e", "s"}, {"es", "t"}, {"l", "o"}, {"lo", "w"}, {"e", "w"}}));
   EXPECT_EQ(result.last_frequency, 6);
 }
 
@@ -55,7 +56,9 @@ TEST(TrainBpe, RefusesWhatCannotBe) {
 // What comes out depends neither on the order of the texts nor on threads; and it encodes any bytes.
 TEST(TrainBpe, SameWithManyThreads) {
   std::vector<std::string> texts;
-  for (int i = 0; i < 400; ++i) texts.push_back("the " + std::to_string(i * i % 97) + " quick br\xC3\xB6wn foxes\n\n  jump\xFF" + std::string(i % 7, 'x'));
+  for (int i = 0; i < 400; ++i)
+    texts.push_back("the " + std::to_string(i * i % 97) + " quick br\xC3\xB6wn foxes\n\n  jump\xFF" +
+                    std::string(i % 7, 'x'));
   BpeTrainer one({.vocabulary = 400}), many({.vocabulary = 400});
   for (const std::string& text : texts) one.Count(text);
   std::vector<std::thread> threads;
@@ -99,7 +102,8 @@ tokenizer.train_from_iterator(texts, trainers.BpeTrainer(
     initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
 tokenizer.save(folder + "/tokenizer.json")
 print(len(texts))
-)", "'" + folder + "'");
+)",
+                                       "'" + folder + "'");
   ASSERT_FALSE(HasFailure());
   BpeTrainer trainer({.vocabulary = 4000});
   const std::string texts = ReadFile(folder + "/texts");

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "data/text_pieces.h"
+#include "data/tokenize/documents.h"
 #include "tokenizer/tokenizer.h"
 
 namespace penstock::data {
@@ -20,15 +21,12 @@ struct EncodedPiece {
   };
   std::array<Stream, 2> streams;  // train, validation
   int64_t text_bytes = 0;
-  int64_t empty_documents = 0;
-  int64_t malformed_lines = 0;
-  std::vector<std::string> faults;  // of those lines, the first few
+  LeftOut left_out;
   TextPosition after;
 };
 
 struct EncodeOptions {
-  std::string jsonl_field = "text";
-  bool skip_malformed = false;  // lines without such a text are left out, else a UserError
+  DocumentOptions documents;
   double validation = 0;
   uint64_t validation_seed = 0;
 };
@@ -39,8 +37,5 @@ bool IsHeldBack(const EncodeOptions& options, std::string_view file, int64_t ind
 // UserError for a malformed line, with file and line. Any thread.
 EncodedPiece EncodePiece(const TextPiece& piece, const std::vector<TextFile>& files, const EncodeOptions& options,
                          const tokenizer::Tokenizer& tokenizer);
-
-// The text in `field` of the JSON object `line`. UserError that starts with `where`.
-std::string TextOfLine(std::string_view line, const std::string& field, const std::string& where);
 
 }  // namespace penstock::data

@@ -98,8 +98,8 @@ void TokenizeParts::Append(const EncodedPiece& piece) {
     open_totals_.documents[s] += static_cast<int64_t>(stream.ends.size());
   }
   open_totals_.text_bytes += piece.text_bytes;
-  open_totals_.empty_documents += piece.empty_documents;
-  open_totals_.malformed_lines += piece.malformed_lines;
+  open_totals_.empty_documents += piece.left_out.empty_documents;
+  open_totals_.malformed_lines += piece.left_out.malformed_lines;
   open_position_ = piece.after;
   open_bytes_ = open_position_.input_bytes - position_.input_bytes;
 }

@@ -76,14 +76,20 @@ void BpeTokenizer::EncodeStretch(std::string_view text, bool first, BpeModel::Wo
   for (const Pieces::Piece& piece : pieces.pieces) model_.Encode(piece.text, workspace, ids);
 }
 
+const std::string& BpeTokenizer::TextOf(int32_t id) const {
+  if (id < 0 || id >= vocabulary_)
+    throw UserError("token id {} is outside the vocabulary [0, {}) of {}", id, vocabulary_, parts_.name);
+  const AddedToken* added = added_by_id_[static_cast<size_t>(id)];
+  return added != nullptr ? added->text : model_.tables().tokens[static_cast<size_t>(id)];
+}
+
+std::string BpeTokenizer::TokenText(int32_t id) const { return TextOf(id); }
+
 std::string BpeTokenizer::Decode(std::span<const int32_t> ids) const {
   std::vector<std::string> texts;
   std::string text;
   for (const int32_t id : ids) {
-    if (id < 0 || id >= vocabulary_)
-      throw UserError("token id {} is outside the vocabulary [0, {}) of {}", id, vocabulary_, parts_.name);
-    const AddedToken* added = added_by_id_[static_cast<size_t>(id)];
-    const std::string& token = added != nullptr ? added->text : model_.tables().tokens[static_cast<size_t>(id)];
+    const std::string& token = TextOf(id);
     if (parts_.decoder == nullptr)
       text += token;
     else

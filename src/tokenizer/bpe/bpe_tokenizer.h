@@ -35,6 +35,7 @@ struct BpeParts {
   int32_t end_of_document = -1;
   std::optional<int32_t> beginning_of_text;
   std::vector<TokenizerFile> files;
+  std::vector<TokenizerPart> description;
 };
 
 class BpeTokenizer : public Tokenizer {
@@ -50,12 +51,15 @@ class BpeTokenizer : public Tokenizer {
   std::vector<int32_t> Encode(std::string_view text) const override;
   std::vector<int32_t> EncodeWithSpecials(std::string_view text) const override;
   std::string Decode(std::span<const int32_t> ids) const override;
+  std::string TokenText(int32_t id) const override;
+  std::vector<TokenizerPart> Describe() const override { return parts_.description; }
   std::vector<SpecialToken> special_tokens() const override;
   std::vector<TokenizerFile> files() const override { return parts_.files; }
   bool CutsAtLines() const override { return parts_.cuts_at_lines; }
   bool CutsAtWords() const override { return parts_.cuts_at_words; }
 
  private:
+  const std::string& TextOf(int32_t id) const;
   std::vector<int32_t> EncodeAll(std::string_view text, bool with_specials) const;
   void EncodeStretch(std::string_view text, bool first, BpeModel::Workspace& workspace,
                      std::vector<int32_t>& ids) const;

@@ -47,6 +47,9 @@ std::shared_ptr<const Tokenizer> ReadGpt2Files(const std::string& vocabulary_pat
                                    .Digest()
                                    .Hex();
   parts.name = fmt::format("BPE of {} and {}", vocabulary_path, merges_path);
+  parts.description = {{"kind", "byte-level BPE (vocab.json and merges.txt)"},
+                       {"pieces", "the pattern of gpt2"},
+                       {"merges", std::to_string(parts.tables.merges.size())}};
   parts.files = settings.files;
   parts.files.push_back({"vocab.json", vocabulary_text});
   parts.files.push_back({"merges.txt", merges_text});

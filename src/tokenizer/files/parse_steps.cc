@@ -97,8 +97,8 @@ ParsedNormalizer ParseNormalizer(const Json& step, const std::string& where) {
     const Pattern pattern = ParsePattern(step, where);
     NotEmpty(pattern.text, "the pattern", where);
     const auto content = Get<std::string>(step, "content", where);
-    parsed.normalizer = pattern.regex ? MakeReplaceRegex(MakeRegex(pattern.text, where), content)
-                                      : MakeReplace(pattern.text, content);
+    parsed.normalizer =
+        pattern.regex ? MakeReplaceRegex(MakeRegex(pattern.text, where), content) : MakeReplace(pattern.text, content);
     parsed.cuts_at_lines = false;
   } else if (type == "Sequence") {
     std::vector<std::unique_ptr<Normalizer>> steps;

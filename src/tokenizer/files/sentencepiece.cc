@@ -72,6 +72,15 @@ class SentencePieceTokenizer : public Tokenizer {
     PENSTOCK_CHECK(status.ok(), "SentencePiece: {}", status.ToString());
     return text;
   }
+  std::string TokenText(int32_t id) const override {
+    if (id < 0 || id >= vocabulary_)
+      throw UserError("token id {} is outside the vocabulary [0, {}) of {}", id, vocabulary_, name());
+    return id < processor_.GetPieceSize() ? processor_.IdToPiece(id) : std::string();
+  }
+  std::vector<TokenizerPart> Describe() const override {
+    return {{"kind", "SentencePiece, by its library"},
+            {"steps", "as the model file says; spaces are spelled \xE2\x96\x81"}};
+  }
   std::vector<SpecialToken> special_tokens() const override {
     std::vector<SpecialToken> tokens;
     for (int id = 0; id < processor_.GetPieceSize(); ++id)

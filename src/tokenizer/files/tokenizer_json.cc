@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "tokenizer/bpe/bpe_tokenizer.h"
 #include "tokenizer/files/bpe_tables.h"
+#include "tokenizer/files/describe_step.h"
 #include "tokenizer/files/files.h"
 #include "tokenizer/files/json.h"
 #include "tokenizer/files/parse_steps.h"
@@ -173,6 +174,16 @@ std::shared_ptr<const Tokenizer> ReadTokenizerJson(const std::string& path, cons
   hasher.Update(static_cast<uint64_t>(parts.end_of_document));
   parts.fingerprint = "bpe-" + hasher.Digest().Hex();
   parts.name = fmt::format("BPE of {}", path);
+  parts.description = {
+      {"kind", fmt::format("{} (tokenizer.json)", pre.byte_level ? "byte-level BPE"
+                                                  : parts.tables.byte_fallback
+                                                      ? "BPE of characters, with bytes for those that are missing"
+                                                      : "BPE of characters")},
+      {"normalizer", DescribeStep(Member(json, "normalizer"))},
+      {"pieces", DescribeStep(Member(json, "pre_tokenizer"))},
+      {"merges", fmt::format("{}{}", parts.tables.merges.size(),
+                             parts.tables.ignore_merges ? "; a piece that is a token is taken as it is" : "")},
+      {"decoder", decoder.byte_level ? "ByteLevel" : DescribeStep(Member(json, "decoder"))}};
   parts.files = settings.files;
   parts.files.push_back({"tokenizer.json", content});
   return std::make_shared<BpeTokenizer>(std::move(parts));

@@ -11,7 +11,8 @@ uint64_t PairOf(int32_t left, int32_t right) {
 
 }  // namespace
 
-MergeLearner::MergeLearner(std::vector<std::string> tokens, const int32_t (&byte_ids)[256]) : tokens_(std::move(tokens)) {
+MergeLearner::MergeLearner(std::vector<std::string> tokens, const int32_t (&byte_ids)[256])
+    : tokens_(std::move(tokens)) {
   std::copy(std::begin(byte_ids), std::end(byte_ids), byte_ids_);
   for (size_t id = 0; id < tokens_.size(); ++id) ids_.emplace(tokens_[id], static_cast<int32_t>(id));
 }

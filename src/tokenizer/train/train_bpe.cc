@@ -1,6 +1,7 @@
 #include "tokenizer/train_bpe.h"
 
 #include <algorithm>
+#include <cctype>
 #include <mutex>
 
 #include "base/nearest.h"
@@ -51,10 +52,11 @@ nlohmann::ordered_json Skeleton(const BpeTrainOptions& options) {
     const std::string regex = options.pattern == "llama3"  ? std::string(RegexOf(ScanPattern::kLlama3))
                               : options.pattern == "qwen2" ? std::string(RegexOf(ScanPattern::kQwen2))
                                                            : options.pattern;
-    json["pre_tokenizer"] = {{"type", "Sequence"},
-                             {"pretokenizers",
-                              {{{"type", "Split"}, {"pattern", {{"Regex", regex}}}, {"behavior", "Isolated"}, {"invert", false}},
-                               byte_level(false)}}};
+    json["pre_tokenizer"] = {
+        {"type", "Sequence"},
+        {"pretokenizers",
+         {{{"type", "Split"}, {"pattern", {{"Regex", regex}}}, {"behavior", "Isolated"}, {"invert", false}},
+          byte_level(false)}}};
   }
   json["post_processor"] = nullptr;
   json["decoder"] = byte_level(true);
@@ -75,8 +77,8 @@ struct BpeTrainer::Parts {
 BpeTrainer::BpeTrainer(BpeTrainOptions options) : parts_(std::make_unique<Parts>()) {
   const size_t least = 256 + options.special_tokens.size();
   if (options.vocabulary < static_cast<int64_t>(least))
-    throw UserError("a vocabulary of {} has no room for 256 bytes and {} special tokens", options.vocabulary,
-                    options.special_tokens.size());
+    throw UserError("a vocabulary of {} has no room for 256 bytes and {} special tokens; at least {}",
+                    options.vocabulary, options.special_tokens.size(), least);
   std::vector<std::string> specials = options.special_tokens;
   std::sort(specials.begin(), specials.end());
   if (std::adjacent_find(specials.begin(), specials.end()) != specials.end())
@@ -84,6 +86,11 @@ BpeTrainer::BpeTrainer(BpeTrainOptions options) : parts_(std::make_unique<Parts>
   if (!specials.empty() && specials.front().empty()) throw UserError("a special token is empty");
   for (const std::string& text : specials)
     if (!IsUtf8(text)) throw UserError("a special token is no UTF-8");
+  // A word that is no name of ours would, as an expression, match itself alone.
+  const bool word = std::all_of(options.pattern.begin(), options.pattern.end(),
+                                [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_'; });
+  if (word && options.pattern != "gpt2" && options.pattern != "llama3" && options.pattern != "qwen2")
+    throw UserError("there is no pattern '{}'; known: gpt2, llama3, qwen2, or a regular expression", options.pattern);
   if (!IsUtf8(options.pattern)) throw UserError("the pattern is no UTF-8");
   parts_->json = Skeleton(options);
   parts_->normalizer = ParseNormalizer(Json(parts_->json["normalizer"]), "normalizer");
@@ -92,6 +99,10 @@ BpeTrainer::BpeTrainer(BpeTrainOptions options) : parts_(std::make_unique<Parts>
 }
 
 BpeTrainer::~BpeTrainer() = default;
+
+bool BpeTrainer::CutsAtLines() const { return parts_->normalizer.cuts_at_lines && parts_->pre_tokenizer.cuts_at_lines; }
+// What cuts at lines does so by a known pattern, and those cut there too.
+bool BpeTrainer::CutsAtWords() const { return CutsAtLines(); }
 
 void BpeTrainer::Count(std::string_view text) {
   if (text.empty()) return;
@@ -144,6 +155,10 @@ BpeTrainer::Result BpeTrainer::Train(const std::function<void(int64_t, int64_t)>
     byte_ids[b] = static_cast<int32_t>(tokens.size());
     tokens.push_back(std::string(1, static_cast<char>(b)));
   }
+  size_t length = 0;
+  for (const auto& [piece, count] : all) length += piece.size();
+  if (length > UINT32_MAX)
+    throw UserError("the distinct pieces of the text are longer than 4 GiB together; the pattern cuts it too coarsely");
   MergeLearner learner(tokens, byte_ids);
   Result result;
   for (const auto& [piece, count] : all) {
@@ -154,11 +169,13 @@ BpeTrainer::Result BpeTrainer::Train(const std::function<void(int64_t, int64_t)>
   all.clear();
   learner.Learn(parts_->options.vocabulary, parts_->options.min_frequency, progress);
   result.vocabulary = static_cast<int32_t>(learner.tokens().size());
+  result.merges = static_cast<int64_t>(learner.merges().size());
   result.last_frequency = learner.last_frequency();
 
   nlohmann::ordered_json model;
   model["type"] = "BPE";
-  for (const char* key : {"dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix"}) model[key] = nullptr;
+  for (const char* key : {"dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix"})
+    model[key] = nullptr;
   model["fuse_unk"] = model["byte_fallback"] = model["ignore_merges"] = false;
   const auto spell = [&](int32_t id) {
     const std::string& token = learner.tokens()[static_cast<size_t>(id)];
@@ -167,11 +184,16 @@ BpeTrainer::Result BpeTrainer::Train(const std::function<void(int64_t, int64_t)>
   nlohmann::ordered_json vocabulary = nlohmann::ordered_json::object(), merges = nlohmann::ordered_json::array();
   // ordered_json looks through all keys at each insertion by name; the container underneath does not.
   auto& entries = vocabulary.get_ref<nlohmann::ordered_json::object_t&>();
-  for (int32_t id = 0; id < result.vocabulary; ++id) entries.nlohmann::ordered_json::object_t::Container::emplace_back(spell(id), id);
+  for (int32_t id = 0; id < result.vocabulary; ++id)
+    entries.nlohmann::ordered_json::object_t::Container::emplace_back(spell(id), id);
   for (const BpeTables::Merge& merge : learner.merges()) merges.push_back({spell(merge.left), spell(merge.right)});
   model["vocab"] = std::move(vocabulary);
   model["merges"] = std::move(merges);
   parts_->json["model"] = std::move(model);
+  nlohmann::ordered_json settings = {{"tokenizer_class", "PreTrainedTokenizerFast"}};
+  if (!parts_->options.special_tokens.empty()) settings["eos_token"] = parts_->options.special_tokens.front();
+  settings["clean_up_tokenization_spaces"] = false;
+  result.settings_json = settings.dump(2) + "\n";
   result.tokenizer_json = parts_->json.dump(1) + "\n";
   return result;
 }

@@ -14,7 +14,8 @@ namespace {
 std::shared_ptr<const Tokenizer> Trained(const std::string& pattern) {
   BpeTrainer trainer({.vocabulary = 420, .special_tokens = {"<|endoftext|>", "<|user|>"}, .pattern = pattern});
   for (int i = 1; i < 60; ++i)
-    trainer.Count("hello" + std::string(static_cast<size_t>(i), ' ') + "world, hello world\n\tcaf\xC3\xA9 " + std::to_string(i));
+    trainer.Count("hello" + std::string(static_cast<size_t>(i), ' ') + "world, hello world\n\tcaf\xC3\xA9 " +
+                  std::to_string(i));
   const std::string folder = testing::TempDir() + "penstock-e5-" + pattern;
   std::filesystem::create_directories(folder);
   std::ofstream(folder + "/tokenizer.json") << trainer.Train().tokenizer_json;
@@ -23,10 +24,21 @@ std::shared_ptr<const Tokenizer> Trained(const std::string& pattern) {
 
 std::vector<std::string> Texts() {
   std::vector<std::string> texts = {
-      "", "\t", "\n", "\r\n", "\t\t\n\n \t", "caf\xC3\xA9 cafe\xCC\x81",        // composed, decomposed
-      "\xF0\x9F\x98\x80 \xF0\x9F\x91\xA8\xE2\x80\x8D\xF0\x9F\x91\xA9",          // emoji, joined emoji
-      std::string("nul\0nul", 7), "\xFF\xFE \x80 \xE2\x82 \xC0\xAF \xED\xA0\x80",  // NUL; bytes that are no UTF-8
-      "<|endoftext|>", "a <|user|> b", "<0x41>", "\xE2\x96\x81", "\xC4\xA0hello", "\xE6\x97\xA5\xE6\x9C\xAC",
+      "",
+      "\t",
+      "\n",
+      "\r\n",
+      "\t\t\n\n \t",
+      "caf\xC3\xA9 cafe\xCC\x81",                                       // composed, decomposed
+      "\xF0\x9F\x98\x80 \xF0\x9F\x91\xA8\xE2\x80\x8D\xF0\x9F\x91\xA9",  // emoji, joined emoji
+      std::string("nul\0nul", 7),
+      "\xFF\xFE \x80 \xE2\x82 \xC0\xAF \xED\xA0\x80",  // NUL; bytes that are no UTF-8
+      "<|endoftext|>",
+      "a <|user|> b",
+      "<0x41>",
+      "\xE2\x96\x81",
+      "\xC4\xA0hello",
+      "\xE6\x97\xA5\xE6\x9C\xAC",
   };
   for (size_t n = 1; n < 100; ++n) texts.push_back("hello" + std::string(n, ' ') + "world");
   std::string all;
