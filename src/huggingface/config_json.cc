@@ -45,7 +45,8 @@ void ReadGpt2(const JsonFields& fields, ImportedConfig& imported) {
   c.norm_eps = fields.Real("layer_norm_epsilon").value_or(1e-5);
   c.init_std = fields.Real("initializer_range").value_or(0.02);
   c.tied = fields.Bool("tie_word_embeddings").value_or(true);
-  if (!fields.Has("activation_function") && fields.Has("activation")) fields.Fail("activation", "is not known for gpt2");
+  if (!fields.Has("activation_function") && fields.Has("activation"))
+    fields.Fail("activation", "is not known for gpt2");
   RequireText(fields, "activation_function", {"gelu_new", "gelu_pytorch_tanh"});
   RequireBool(fields, "scale_attn_weights", true);
   RequireBool(fields, "scale_attn_by_inverse_layer_idx", false);
@@ -67,8 +68,7 @@ void ReadRope(const JsonFields& fields, GptConfig& c) {
   const char* const type_key = rope->Has("rope_type") ? "rope_type" : "type";
   const std::string type = rope->Text(type_key).value_or("default");
   if (type == "default") return;
-  if (type != "linear" && type != "llama3")
-    rope->Fail(type_key, "is not supported; default, linear and llama3 are");
+  if (type != "linear" && type != "llama3") rope->Fail(type_key, "is not supported; default, linear and llama3 are");
   c.rope_scaling = type;
   if (!rope->Has("factor")) rope->Fail("factor", "is needed for this kind of RoPE");
   c.rope_factor = *rope->Real("factor");
@@ -192,10 +192,9 @@ std::string FormatConfigJson(const GptConfig& config, const ConfigJsonOptions& o
   json["torch_dtype"] = options.dtype;
   json["dtype"] = options.dtype;
   // Said even when there is none: the defaults of the library are those of published models.
-  json["bos_token_id"] = options.beginning_of_text ? nlohmann::ordered_json(*options.beginning_of_text)
-                                                   : nlohmann::ordered_json();
-  json["eos_token_id"] =
-      options.end_of_text ? nlohmann::ordered_json(*options.end_of_text) : nlohmann::ordered_json();
+  json["bos_token_id"] =
+      options.beginning_of_text ? nlohmann::ordered_json(*options.beginning_of_text) : nlohmann::ordered_json();
+  json["eos_token_id"] = options.end_of_text ? nlohmann::ordered_json(*options.end_of_text) : nlohmann::ordered_json();
   return json.dump(2) + "\n";
 }
 

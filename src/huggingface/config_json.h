@@ -3,9 +3,9 @@
 // config.json of a Hugging Face model folder, to and from a model configuration. Known model types: gpt2, llama, and
 // mistral where its window does not show (it is computed like llama). Keys are those of transformers 4 and 5.
 //
-// What would make another function of the same tensors (another activation, biases, a sliding window, an unknown kind of
-// RoPE, quantised weights) is refused by name; keys that do not (token ids, dtypes, caches) are ignored.
-// Errors: UserError that names file and key. Stateless; any thread.
+// What would make another function of the same tensors (another activation, biases, a sliding window, an unknown kind
+// of RoPE, quantised weights) is refused by name; keys that do not (token ids, dtypes, caches) are ignored. Errors:
+// UserError that names file and key. Stateless; any thread.
 #pragma once
 
 #include <cstdint>

@@ -230,9 +230,10 @@ void CheckpointSettings::Declare(config::Section& s) {
   s.String("resume", &resume,
            {.help = "auto: go on from the newest valid checkpoint of run.dir, if there is one; never; or a checkpoint "
                     "to start from"});
-  s.String("weights", &weights,
-           {.help = "a checkpoint or run whose weights the run starts with, at step 0 and with a fresh optimizer; once it "
-                    "has checkpoints of its own, it goes on from those"});
+  s.String(
+      "weights", &weights,
+      {.help = "a checkpoint or run whose weights the run starts with, at step 0 and with a fresh optimizer; once it "
+               "has checkpoints of its own, it goes on from those"});
 }
 
 void ReportSettings::Declare(config::Section& s) {

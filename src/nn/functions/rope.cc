@@ -39,8 +39,8 @@ struct RopeFunction : torch::autograd::Function<RopeFunction> {
 
 // Radians per position of every pair.
 at::Tensor Speeds(const RopeSpec& spec) {
-  at::Tensor speeds = at::pow(
-      spec.base, at::arange(0, spec.head_dim, 2, at::kDouble).mul_(-1.0 / static_cast<double>(spec.head_dim)));
+  at::Tensor speeds =
+      at::pow(spec.base, at::arange(0, spec.head_dim, 2, at::kDouble).mul_(-1.0 / static_cast<double>(spec.head_dim)));
   if (spec.scaling == "none") return speeds;
   double* const speed = speeds.mutable_data_ptr<double>();
   for (int64_t i = 0; i < speeds.numel(); ++i) {
