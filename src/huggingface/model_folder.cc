@@ -1,0 +1,113 @@
+#include "huggingface/model_folder.h"
+
+#include <ATen/ops/equal.h>
+
+#include <any>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "huggingface/names.h"
+#include "model/gpt.h"
+
+namespace penstock::huggingface {
+namespace {
+
+constexpr int64_t kMaxConfigBytes = 16 << 20;
+
+ImportedConfig ReadConfig(const std::string& folder, FileSystem& files) {
+  const std::string path = folder + "/" + kConfigFile;
+  if (!files.Exists(path)) throw UserError("'{}' is no folder with a {}", folder, kConfigFile);
+  if (files.Open(path)->size() > kMaxConfigBytes) throw UserError("{}: larger than any configuration", path);
+  return ParseConfigJson(ReadFile(path, files), path);
+}
+
+}  // namespace
+
+ModelFolder::ModelFolder(const std::string& folder, FileSystem& files)
+    : config_(ReadConfig(folder, files)), spec_(model::BuildGptSpec(config_.model)), weights_(folder, files) {
+  located_ = LocateParameters(weights_, spec_);
+  for (const MappedTensor& mapped : MapParameters(spec_)) transposed_.push_back(mapped.transposed);
+}
+
+at::Tensor ModelFolder::Fetch(int parameter) const {
+  at::Tensor tensor = weights_.Read(located_[parameter]);
+  if (spec_.parameters[parameter].name == "embed.token.weight" && config_.model.tied && weights_.Has(kHeadName)) {
+    const at::Tensor head = weights_.Read(kHeadName);
+    if (head.scalar_type() != tensor.scalar_type() || !at::equal(head, tensor))
+      throw UserError(
+          "'{}': {} says that the head shares the embedding, and '{}' is another matrix than '{}'; set "
+          "tie_word_embeddings to false there to use both",
+          weights_.folder(), kConfigFile, kHeadName, located_[parameter]);
+  }
+  if (transposed_[parameter]) tensor = tensor.t();
+  return tensor.to(at::kFloat).contiguous();
+}
+
+checkpoint::TensorSource ModelFolder::Parameters() const {
+  checkpoint::TensorSource source;
+  for (const model::ParameterSpec& p : spec_.parameters) source.specs.push_back({p.name, at::kFloat, p.shape});
+  source.fetch = [this](int i) { return Fetch(i); };
+  return source;
+}
+
+std::vector<std::string> WriteModelFolder(const std::string& folder, const model::ModelSpec& spec,
+                                          const std::function<at::Tensor(int)>& fetch, const ExportOptions& options,
+                                          FileSystem& files) {
+  if (!at::isFloatingType(options.dtype)) throw UserError("weights cannot be written as {}", toString(options.dtype));
+  const std::vector<MappedTensor> mapped = MapParameters(spec);
+  std::vector<checkpoint::TensorSpec> tensors;
+  std::vector<std::vector<int>> shards(1);  // parameters in each
+  int64_t in_shard = 0, total = 0;
+  for (size_t p = 0; p < mapped.size(); ++p) {
+    std::vector<int64_t> shape = spec.parameters[p].shape;
+    if (mapped[p].transposed) std::swap(shape[0], shape[1]);
+    tensors.push_back({mapped[p].theirs, options.dtype, shape});
+    const int64_t bytes = tensors.back().bytes();
+    if (in_shard > 0 && in_shard + bytes > options.max_shard_bytes) {
+      shards.emplace_back();
+      in_shard = 0;
+    }
+    shards.back().push_back(static_cast<int>(p));
+    in_shard += bytes;
+    total += bytes;
+  }
+  const auto converted = [&](int p) {
+    const at::Tensor given = fetch(p);
+    at::Tensor tensor = given.to(options.dtype);
+    if (options.dtype == at::kHalf && !tensor.isfinite().all().item<bool>() && given.isfinite().all().item<bool>())
+      throw UserError("'{}' has values beyond 65504, which fp16 cannot hold; write bf16 or fp32",
+                      spec.parameters[p].name);
+    return mapped[p].transposed ? tensor.t().contiguous() : tensor.contiguous();
+  };
+  std::vector<std::string> written;
+  nlohmann::ordered_json index;
+  index["metadata"]["total_size"] = total;
+  for (size_t s = 0; s < shards.size(); ++s) {
+    const std::string name = shards.size() == 1
+                                 ? std::string(kWeightsFile)
+                                 : fmt::format("model-{:05}-of-{:05}.safetensors", s + 1, shards.size());
+    checkpoint::TensorSource source;
+    for (const int p : shards[s]) {
+      source.specs.push_back(tensors[p]);
+      index["weight_map"][tensors[p].name] = name;
+    }
+    source.fetch = [&](int i) { return converted(shards[s][i]); };
+    // The reference reader refuses a file that does not say what its tensors are laid out for.
+    checkpoint::WriteSafetensors(folder + "/" + name, source, {{"format", "pt"}}, files);
+    written.push_back(name);
+  }
+  const auto write = [&](const char* name, const std::string& text) {
+    WriteFileAtomically(folder + "/" + name, text, /*overwrite=*/false, files);
+    written.emplace_back(name);
+  };
+  if (shards.size() > 1) write(kWeightsIndex, index.dump(2) + "\n");
+  ConfigJsonOptions config = options.config;
+  config.dtype = options.dtype == at::kDouble     ? "float64"
+                 : options.dtype == at::kBFloat16 ? "bfloat16"
+                 : options.dtype == at::kHalf     ? "float16"
+                                                  : "float32";
+  write(kConfigFile, FormatConfigJson(std::any_cast<const model::GptConfig&>(spec.config), config));
+  return written;
+}
+
+}  // namespace penstock::huggingface
