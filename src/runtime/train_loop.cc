@@ -134,6 +134,18 @@ void LoadState(const Job& job, const checkpoint::Checkpoint& from, RankState& st
   }
 }
 
+void LoadWeights(const Job& job, const checkpoint::Checkpoint& from, RankState& state) {
+  const std::vector<TensorSpec> model = ModelTensors(job);
+  for (size_t p = 0; p < model.size(); ++p) {
+    const int index = static_cast<int>(p);
+    if (!state.holds(index)) continue;
+    TensorSpec stored = model[p];
+    if (const auto found = from.model().find(stored.name); found != from.model().end())
+      stored.dtype = found->second.spec.dtype;
+    state.parameter(index).copy_(from.ReadModel(stored));
+  }
+}
+
 }  // namespace
 
 std::vector<TensorSpec> ModelTensors(const Job& job) {
@@ -175,12 +187,15 @@ TrainOutcome RunTrainLoop(const TrainLoop& loop, bool keep_state) {
     const int rank = communicator.rank();
     communicator.SetCurrent("making the initial state");
     RankState state(job, schedule, rank);
-    if (loop.resume != nullptr) {
+    if (loop.resume != nullptr || loop.weights != nullptr) {
       communicator.SetCurrent("reading the checkpoint");
       const comm::HostWork work(communicator);
-      LoadState(job, *loop.resume, state);
+      if (loop.resume != nullptr)
+        LoadState(job, *loop.resume, state);
+      else
+        LoadWeights(job, *loop.weights, state);
     }
-    if (loop.resume != nullptr) RequireEqualReplicas(job, schedule, communicator, state);
+    if (loop.resume != nullptr || loop.weights != nullptr) RequireEqualReplicas(job, schedule, communicator, state);
     Executor executor(job, communicator, state);
     std::optional<CheckpointSaver> saver;
     if (loop.saving) saver.emplace(job, schedule, communicator, state, *loop.saving);

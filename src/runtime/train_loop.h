@@ -44,6 +44,9 @@ struct TrainLoop {
   int64_t applied_updates = 0;                     // before first_step
   std::optional<LossScaleState> loss_scale{};      // before first_step; none: the initial one of the job
   const checkpoint::Checkpoint* resume = nullptr;  // states are read from it when not null
+  // Where nothing is resumed: the initial parameters are read from it when not null, by name and shape, in its own
+  // element types; optimizer states are fresh.
+  const checkpoint::Checkpoint* weights = nullptr;
   // The sizes and samples of a step; called by every rank, from several threads.
   std::function<StepBinding(int64_t step, int64_t applied_updates)> bind;
   comm::ThreadWorldOptions world;

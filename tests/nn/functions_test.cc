@@ -192,7 +192,7 @@ TEST(Functions, GeluTailIsLikeItsBody) {
 }
 
 TEST(Functions, Rope) {
-  const auto table = GetRopeTable(9, 6, 10000.0);
+  const auto table = GetRopeTable({.context = 9, .head_dim = 6});
   const auto reference = [](const List& t) {
     const Tensor x = t[0], position = at::arange(x.size(1), at::kDouble).view({1, -1, 1, 1});
     const int64_t half = x.size(3) / 2;
@@ -201,7 +201,7 @@ TEST(Functions, Rope) {
     return at::cat({a * angle.cos() - b * angle.sin(), b * angle.cos() + a * angle.sin()}, 3);
   };
   ExpectLike([&](const List& t) { return Rope(t[0], *table); }, reference, {Values({2, 9, 3, 6})});
-  EXPECT_EQ(GetRopeTable(9, 6, 10000.0), table);
+  EXPECT_EQ(GetRopeTable({.context = 9, .head_dim = 6}), table);
   // Dot products depend on distance only.
   const Tensor q = Values({1, 1, 1, 6}).expand({1, 9, 1, 6}), k = Values({1, 1, 1, 6}, 4).expand({1, 9, 1, 6});
   const Tensor scores = at::matmul(Rope(q, *table).view({9, 6}), Rope(k, *table).view({9, 6}).t());

@@ -58,7 +58,7 @@ std::unique_ptr<OpenedModel> OpenModel(const OpenModelOptions& options) {
   job.precision = opened->precision;
   job.optimizer = values.optimizer;
   for (const checkpoint::TensorSpec& tensor : runtime::ModelTensors(job))
-    opened->parameters[tensor.name] = from.ReadModel(tensor);
+    if (options.weights) opened->parameters[tensor.name] = from.ReadModel(tensor);
   const int64_t cores = std::max(1u, std::thread::hardware_concurrency());
   at::set_num_threads(static_cast<int>(options.threads > 0                                         ? options.threads
                                        : opened->spec.parameter_count() >= kParametersWorthThreads ? cores
