@@ -83,9 +83,8 @@ std::vector<std::string> WriteModelFolder(const std::string& folder, const model
   nlohmann::ordered_json index;
   index["metadata"]["total_size"] = total;
   for (size_t s = 0; s < shards.size(); ++s) {
-    const std::string name = shards.size() == 1
-                                 ? std::string(kWeightsFile)
-                                 : fmt::format("model-{:05}-of-{:05}.safetensors", s + 1, shards.size());
+    const std::string name = shards.size() == 1 ? std::string(kWeightsFile)
+                                                : fmt::format("model-{:05}-of-{:05}.safetensors", s + 1, shards.size());
     checkpoint::TensorSource source;
     for (const int p : shards[s]) {
       source.specs.push_back(tensors[p]);

@@ -1,7 +1,7 @@
 // src/huggingface/model_folder.h
 //
-// A model folder as `from_pretrained` reads it and `save_pretrained` writes it: config.json and weights. The tokenizer's
-// files beside them are the caller's.
+// A model folder as `from_pretrained` reads it and `save_pretrained` writes it: config.json and weights. The
+// tokenizer's files beside them are the caller's.
 //
 // Memory: one tensor at a time, in both directions. Errors: UserError as config_json.h and weight_files.h; WorldError
 // when the disk fails.

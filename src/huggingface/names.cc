@@ -35,22 +35,20 @@ const Rules& Gpt2Block() {
 }
 const Rules& Gpt2Rest() {
   static const Rules rules = {
-      {"embed.token.weight", {"transformer.wte.weight"}}, {"embed.position.weight", {"transformer.wpe.weight"}},
-      {"head.norm.weight", {"transformer.ln_f.weight"}},  {"head.norm.bias", {"transformer.ln_f.bias"}},
+      {"embed.token.weight", {"transformer.wte.weight"}},
+      {"embed.position.weight", {"transformer.wpe.weight"}},
+      {"head.norm.weight", {"transformer.ln_f.weight"}},
+      {"head.norm.bias", {"transformer.ln_f.bias"}},
       {"head.lm.weight", {kHeadName}},
   };
   return rules;
 }
 const Rules& LlamaBlock() {
   static const Rules rules = {
-      {"norm1.weight", {"input_layernorm.weight"}},
-      {"attn.q.weight", {"self_attn.q_proj.weight"}},
-      {"attn.k.weight", {"self_attn.k_proj.weight"}},
-      {"attn.v.weight", {"self_attn.v_proj.weight"}},
-      {"attn.proj.weight", {"self_attn.o_proj.weight"}},
-      {"norm2.weight", {"post_attention_layernorm.weight"}},
-      {"mlp.gate.weight", {"mlp.gate_proj.weight"}},
-      {"mlp.up.weight", {"mlp.up_proj.weight"}},
+      {"norm1.weight", {"input_layernorm.weight"}},      {"attn.q.weight", {"self_attn.q_proj.weight"}},
+      {"attn.k.weight", {"self_attn.k_proj.weight"}},    {"attn.v.weight", {"self_attn.v_proj.weight"}},
+      {"attn.proj.weight", {"self_attn.o_proj.weight"}}, {"norm2.weight", {"post_attention_layernorm.weight"}},
+      {"mlp.gate.weight", {"mlp.gate_proj.weight"}},     {"mlp.up.weight", {"mlp.up_proj.weight"}},
       {"mlp.down.weight", {"mlp.down_proj.weight"}},
   };
   return rules;

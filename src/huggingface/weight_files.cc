@@ -55,8 +55,8 @@ WeightFiles::WeightFiles(const std::string& folder, FileSystem& files) : folder_
     return;
   }
   if (!files.Exists(index)) {
-    const bool pickled = files.Exists(folder + "/pytorch_model.bin") ||
-                         files.Exists(folder + "/pytorch_model.bin.index.json");
+    const bool pickled =
+        files.Exists(folder + "/pytorch_model.bin") || files.Exists(folder + "/pytorch_model.bin.index.json");
     throw UserError("'{}' holds neither {} nor {}{}", folder, kWeightsFile, kWeightsIndex,
                     pickled ? "; its weights are Python pickles, which are programs and are not read: save the model "
                               "again as safetensors (save_pretrained does)"
@@ -116,8 +116,7 @@ std::vector<std::string> LocateParameters(const WeightFiles& weights, const mode
     if (mapped[p].transposed) std::swap(shape[0], shape[1]);
     const checkpoint::TensorSpec& found = weights.Entry(name).spec;
     if (found.shape != shape)
-      wrong.push_back(
-          fmt::format("{} is {}, the model has {}", name, ShapeText(found.shape), ShapeText(shape)));
+      wrong.push_back(fmt::format("{} is {}, the model has {}", name, ShapeText(found.shape), ShapeText(shape)));
     else if (!at::isFloatingType(found.dtype))
       wrong.push_back(fmt::format("{} is {}, which holds no weights", name, checkpoint::SafetensorsDtype(found.dtype)));
     used.insert(name);

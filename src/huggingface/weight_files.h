@@ -1,9 +1,9 @@
 // src/huggingface/weight_files.h
 //
-// The tensors of a model folder: model.safetensors, or the shards that model.safetensors.index.json names. Opening reads
-// headers only; every shard must hold exactly what the index says.
-// Errors: UserError that names folder, file and tensor; a shard's name must be a plain file name, so that an index
-// cannot reach outside of the folder. Threads: any number after opening.
+// The tensors of a model folder: model.safetensors, or the shards that model.safetensors.index.json names. Opening
+// reads headers only; every shard must hold exactly what the index says. Errors: UserError that names folder, file and
+// tensor; a shard's name must be a plain file name, so that an index cannot reach outside of the folder. Threads: any
+// number after opening.
 #pragma once
 
 #include <ATen/core/Tensor.h>

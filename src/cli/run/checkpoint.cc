@@ -42,8 +42,9 @@ Run Declare(Arguments& arguments) {
   };
 }
 
-const RegisterCommand kRegister{
-    {.name = "checkpoint", .summary = "what is in a checkpoint, whether it is whole; to and from Hugging Face", .declare = &Declare}};
+const RegisterCommand kRegister{{.name = "checkpoint",
+                                 .summary = "what is in a checkpoint, whether it is whole; to and from Hugging Face",
+                                 .declare = &Declare}};
 
 }  // namespace
 }  // namespace penstock::cli

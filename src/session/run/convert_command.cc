@@ -110,8 +110,9 @@ std::shared_ptr<const tokenizer::Tokenizer> TokenizerBeside(const ConvertCommand
 
 int Import(const ConvertCommandOptions& options, std::ostream& out) {
   if (!options.dtype.empty() || !options.max_shard.empty())
-    throw UserError("checkpoint convert: --dtype and --max-shard are for writing Hugging Face folders; checkpoints of "
-                    "training are fp32, however many ranks write them");
+    throw UserError(
+        "checkpoint convert: --dtype and --max-shard are for writing Hugging Face folders; checkpoints of "
+        "training are fp32, however many ranks write them");
   const huggingface::ModelFolder from(options.from);
   PendingFolder pending(options.to);
   const GptConfig& config = from.config().model;
@@ -132,18 +133,20 @@ int Import(const ConvertCommandOptions& options, std::ostream& out) {
   if (tokenizer != nullptr) state.extra[kTokenizerFingerprint] = tokenizer->Fingerprint();
   checkpoint::SaveCheckpoint(pending.path(), state, from.Parameters(), {});
   if (tokenizer != nullptr) WriteTokenizer(pending.path(), *tokenizer);
-  WriteFileAtomically(pending.path() + "/config.toml",
-                      "# Trains on from these weights, with a fresh optimizer. Say on what: data.source, data.path, steps "
-                      "and learning rate\n# with --set, or here in a copy.\n" +
-                          toml + fmt::format("\n[checkpoint]\nweights = {}\n", Quoted(pending.to())));
+  WriteFileAtomically(
+      pending.path() + "/config.toml",
+      "# Trains on from these weights, with a fresh optimizer. Say on what: data.source, data.path, steps "
+      "and learning rate\n# with --set, or here in a copy.\n" +
+          toml + fmt::format("\n[checkpoint]\nweights = {}\n", Quoted(pending.to())));
   pending.Publish();
   out << fmt::format("{}: {} with {} parameters from {} file{}, fp32\n", pending.to(), config.family,
                      FormatCount(from.spec().parameter_count()), from.weights().num_files(),
                      from.weights().num_files() == 1 ? "" : "s");
   for (const std::string& n : from.config().notes) out << "note: " << n << "\n";
   if (tokenizer == nullptr) out << fmt::format("note: no tokenizer was taken: {}; --tokenizer names one\n", note);
-  out << fmt::format("train on:  penstock train {}/config.toml --set data.path=...\nuse:       penstock generate {} ...\n",
-                     pending.to(), pending.to());
+  out << fmt::format(
+      "train on:  penstock train {}/config.toml --set data.path=...\nuse:       penstock generate {} ...\n",
+      pending.to(), pending.to());
   return 0;
 }
 
@@ -177,8 +180,7 @@ int Export(const ConvertCommandOptions& options, std::ostream& out) {
   how.dtype = ParseDtype(options.dtype);
   if (!options.max_shard.empty()) how.max_shard_bytes = ParseBytes(options.max_shard);
   if (how.max_shard_bytes < 1) throw UserError("--max-shard {}: must be above 0", options.max_shard);
-  const auto opened =
-      OpenModel({.from = options.from, .tokenizer = options.tokenizer, .weights = false, .threads = 1});
+  const auto opened = OpenModel({.from = options.from, .tokenizer = options.tokenizer, .weights = false, .threads = 1});
   if (opened->spec.family != "gpt2" && opened->spec.family != "llama")
     throw UserError("'{}' is a {}; gpt2 and llama can be written for Hugging Face", options.from, opened->spec.family);
   const checkpoint::Checkpoint from(opened->checkpoint);

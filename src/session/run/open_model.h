@@ -30,7 +30,7 @@ struct OpenedModel {
 struct OpenModelOptions {
   std::string from{};       // a checkpoint, a directory of checkpoints, or a run directory
   std::string tokenizer{};  // instead of the run's; empty: the run's
-  bool weights = true;     // false: `parameters` stays empty
+  bool weights = true;      // false: `parameters` stays empty
   int64_t threads = 0;      // of one operation; 0: all cores for models that give them work, else 1
 };
 

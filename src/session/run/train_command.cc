@@ -167,8 +167,7 @@ class TrainRun {
       if (ours.at(key) != theirs.at(key))
         throw UserError("checkpoint.weights: '{}' has model.{} = {} and this run {}; set it to the same", path, key,
                         theirs.at(key).dump(), ours.at(key).dump());
-    if (run_->text.tokenizer != nullptr)
-      RequireTokenizer(weights_->state(), weights_->path(), *run_->text.tokenizer);
+    if (run_->text.tokenizer != nullptr) RequireTokenizer(weights_->state(), weights_->path(), *run_->text.tokenizer);
   }
 
   void OpenCheckpoint() {
@@ -490,7 +489,7 @@ class TrainRun {
   std::unique_ptr<PreparedRun> run_;
   RunDirectory directory_;
   std::unique_ptr<checkpoint::Checkpoint> weights_;  // what a fresh run starts with
-  std::unique_ptr<checkpoint::Checkpoint> from_;  // what the run goes on from
+  std::unique_ptr<checkpoint::Checkpoint> from_;     // what the run goes on from
   std::optional<checkpoint::NextStep> expected_first_;
   std::optional<LossScaleState> saved_scale_;
   runtime::TrainOutcome outcome_;
