@@ -114,6 +114,16 @@ if(TARGET penstock AND PENSTOCK_WITH_TORCH AND PENSTOCK_SANITIZE STREQUAL "none"
   add_test(NAME bad_input COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/tests/program/bad_input.py $<TARGET_FILE:penstock>)
   set_tests_properties(kill_and_resume bad_input PROPERTIES LABELS program TIMEOUT 900)
 endif()
+# Weights of the reference library in and out; skipped (exit status 77) where it is not installed.
+if(TARGET penstock AND PENSTOCK_WITH_TORCH AND PENSTOCK_SANITIZE STREQUAL "none")
+  penstock_add_executable(logits_probe MODULES session SOURCES ${CMAKE_SOURCE_DIR}/tests/program/logits_probe.cc)
+  target_include_directories(logits_probe PRIVATE ${CMAKE_SOURCE_DIR}/src)
+  target_link_libraries(logits_probe PRIVATE penstock_dependencies)
+  penstock_use_torch(logits_probe)
+  add_test(NAME huggingface COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/tests/program/huggingface.py $<TARGET_FILE:penstock>
+                                    $<TARGET_FILE:logits_probe>)
+  set_tests_properties(huggingface PROPERTIES LABELS program TIMEOUT 600 SKIP_RETURN_CODE 77)
+endif()
 if(TARGET penstock AND PENSTOCK_SANITIZE STREQUAL "none")
   add_test(NAME tokenize_resume COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/tests/program/tokenize_resume.py $<TARGET_FILE:penstock>)
   set(without_torch "")

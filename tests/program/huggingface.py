@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Weights of the reference library, in and out: made by it, converted, evaluated by it and by this program, trained on,
-converted back and loaded by it.   huggingface.py PENSTOCK   (with the reference packages' Python)
+converted back and loaded by it.   huggingface.py PENSTOCK LOGITS_PROBE
+Runs itself with the Python of the reference packages (make reference); exit status 77 where there is none.
 
 For GPT-2 and Llama shapes (tied and not, grouped-query attention, scaled RoPE, single file and shards):
   logits of 100 prompts differ by at most 1e-4; a conversion there and back gives the same bits; fine-tuned weights load
@@ -12,6 +13,15 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+
+cache = pathlib.Path(os.environ.get("PENSTOCK_CACHE", pathlib.Path.home() / ".cache/penstock"))
+reference = os.environ.get("PENSTOCK_REFERENCE_PYTHON") or str(cache / "venv-reference/bin/python3")
+if os.environ.get("PENSTOCK_IS_REFERENCE") != "1":
+    if not os.path.exists(reference):
+        print("skipped: the reference packages are not installed (make reference)")
+        sys.exit(77)
+    os.environ.update(PENSTOCK_IS_REFERENCE="1", HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1", OMP_NUM_THREADS="1")
+    os.execv(reference, [reference, *sys.argv])
 
 import torch
 import transformers
@@ -109,7 +119,6 @@ def main():
             check("everything else starts fresh" in out, out)
             losses = [json.loads(line)["loss"] for line in (run / "metrics.jsonl").read_text().splitlines()]
             check(losses[-1] < losses[0], losses)
-            first = penstock("eval", imported, "--data", text) if False else ""
             tuned = work / f"{name}-tuned"
             penstock("checkpoint", "convert", run, tuned)
             theirs = transformers.AutoModelForCausalLM.from_pretrained(tuned, attn_implementation="eager").eval()
