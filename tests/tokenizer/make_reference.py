@@ -139,6 +139,26 @@ def make_tokenizers():
     return made
 
 
+def make_llama2(training, vocabulary_size, alphabet):
+    """As Llama 2's: characters, with bytes for those that are missing; no pre-tokenizer."""
+    base, options = make_tokenizers()["metaspace"]
+    base.train_from_iterator(training, trainers.BpeTrainer(vocab_size=vocabulary_size, special_tokens=["<unk>", "<s>", "</s>"],
+                                                           limit_alphabet=alphabet, show_progress=False))
+    model = json.loads(base.to_str())["model"]
+    vocabulary = {}
+    for text in ["<unk>", "<s>", "</s>"] + [f"<0x{b:02X}>" for b in range(256)] + sorted(
+            (t for t in model["vocab"] if t not in ("<unk>", "<s>", "</s>")), key=model["vocab"].get):
+        vocabulary[text] = len(vocabulary)
+    merges = [tuple(m) if isinstance(m, list) else tuple(m.split(" ")) for m in model["merges"]]
+    llama2 = Tokenizer(models.BPE(vocab=vocabulary, merges=merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    llama2.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    llama2.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(),
+                                        decoders.Strip(" ", 1, 0)])
+    llama2.add_special_tokens([AddedToken(t, special=True, normalized=False) for t in ("<unk>", "<s>", "</s>")])
+    llama2.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
+    return llama2
+
+
 def write_list(path, items, pack):
     with open(path, "wb") as file:
         for item in items:
@@ -184,23 +204,8 @@ def main():
         tokenizer.save(f"{folder}/{name}/tokenizer.json")
         encode(f"{folder}/{name}", tokenizer, texts)
 
-    # As Llama 2's: characters, with bytes for those that are missing; no pre-tokenizer.
     os.makedirs(f"{folder}/llama2", exist_ok=True)
-    base, options = make_tokenizers()["metaspace"]
-    base.train_from_iterator(training, trainers.BpeTrainer(vocab_size=2500, special_tokens=["<unk>", "<s>", "</s>"],
-                                                           limit_alphabet=300, show_progress=False))
-    model = json.loads(base.to_str())["model"]
-    vocabulary = {}
-    for text in ["<unk>", "<s>", "</s>"] + [f"<0x{b:02X}>" for b in range(256)] + sorted(
-            (t for t in model["vocab"] if t not in ("<unk>", "<s>", "</s>")), key=model["vocab"].get):
-        vocabulary[text] = len(vocabulary)
-    merges = [tuple(m) if isinstance(m, list) else tuple(m.split(" ")) for m in model["merges"]]
-    llama2 = Tokenizer(models.BPE(vocab=vocabulary, merges=merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True))
-    llama2.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
-    llama2.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(),
-                                        decoders.Strip(" ", 1, 0)])
-    llama2.add_special_tokens([AddedToken(t, special=True, normalized=False) for t in ("<unk>", "<s>", "</s>")])
-    llama2.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
+    llama2 = make_llama2(training, 2500, 300)
     llama2.save(f"{folder}/llama2/tokenizer.json")
     encode(f"{folder}/llama2", llama2, texts)
 
