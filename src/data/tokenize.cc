@@ -1,28 +1,21 @@
 #include "data/tokenize.h"
 
-#include <algorithm>
-#include <deque>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file_lock.h"
 #include "base/hash.h"
-#include "base/log.h"
 #include "data/find_text.h"
-#include "data/ordered_work.h"
 #include "data/text_pieces.h"
 #include "data/token_file.h"
 #include "data/tokenize/encode_piece.h"
 #include "data/tokenize/parts.h"
+#include "data/tokenize/piece_work.h"
 
 namespace penstock::data {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// Text under way: pieces that are read but not written. One is let through whatever its size.
-constexpr size_t kPiecesPerThread = 2;
-constexpr int64_t kBytesPerThread = 8 << 20;
 
 // What the result depends on: a run goes on only where all of it is equal.
 Json DescribeJob(const TokenizeOptions& options, const tokenizer::Tokenizer& tokenizer,
@@ -159,34 +152,16 @@ class Run {
                        .piece_bytes = static_cast<size_t>(options_.piece_bytes)},
                       parts.position());
     WorkProgress progress("tokenize", input_bytes_, WorkProgress::Unit::bytes, sink_, parts.position().input_bytes);
-    const auto threads = static_cast<size_t>(std::max(options_.threads, 1));
-    std::deque<int64_t> sizes;  // of the pieces under way
-    int64_t under_way = 0;
-    OrderedWork<TextPiece, EncodedPiece> work(
-        static_cast<int>(threads), [&](TextPiece piece) { return EncodePiece(piece, inputs_, encode, tokenizer_); });
-    for (bool more = true; more || work.pending() > 0;) {
-      while (more && work.pending() < kPiecesPerThread * threads + 1 &&
-             (work.pending() == 0 || under_way < kBytesPerThread * static_cast<int64_t>(threads))) {
-        std::optional<TextPiece> piece = pieces.Next();
-        more = piece.has_value();
-        if (!more) break;
-        sizes.push_back(static_cast<int64_t>(piece->text.size()));
-        under_way += sizes.back();
-        work.Submit(std::move(*piece));
-        progress.Tick();
-      }
-      if (work.pending() == 0) break;
-      const EncodedPiece piece = work.Take([&] { progress.Tick(); });
-      under_way -= sizes.front();
-      sizes.pop_front();
-      parts.Append(piece);
-      for (const std::string& fault : piece.left_out.faults) {
-        if (++named_ <= 10) log::Warning("tokenize: a line is left out: {}", fault);
-        if (named_ == 10) log::Warning("tokenize: further lines are counted and not named");
-      }
-      progress.Update(piece.after.input_bytes);
-      if (parts.open_bytes() >= options_.part_bytes) progress.TickWhile([&] { parts.CloseOne(); });
-    }
+    LeftOutWarnings warnings("tokenize: ");
+    WorkThroughPieces<EncodedPiece>(
+        pieces, options_.threads, progress,
+        [&](const TextPiece& piece) { return EncodePiece(piece, inputs_, encode, tokenizer_); },
+        [&](const EncodedPiece& piece) {
+          parts.Append(piece);
+          warnings.Warn(piece.left_out.faults);
+          progress.Update(piece.after.input_bytes);
+          if (parts.open_bytes() >= options_.part_bytes) progress.TickWhile([&] { parts.CloseOne(); });
+        });
     progress.TickWhile([&] { parts.CloseOne(); });
     skipped_files_ = pieces.where().skipped_files;
   }
@@ -248,7 +223,6 @@ class Run {
   const Json job_;
   const int64_t input_bytes_;
   int64_t skipped_files_ = 0;
-  int named_ = 0;  // malformed lines
   TokenizeResult result_;
 };
 
