@@ -4,11 +4,11 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <ostream>
-#include <thread>
 
 #include "base/error.h"
 #include "base/units.h"
 #include "report/progress.h"
+#include "session/command_line.h"
 
 namespace penstock::session {
 
@@ -18,12 +18,9 @@ int RunTokenize(const TokenizeCommand& command, std::ostream& out, std::ostream&
   if (options.out.empty()) throw UserError("--out is missing: the folder that the token files are written to");
   if (!(options.validation >= 0 && options.validation < 1))
     throw UserError("--validation {}: a fraction of the documents, at least 0 and less than 1", options.validation);
-  if (command.threads < 0 || command.threads > 1024)
-    throw UserError("--threads {}: 1 to 1024, or 0 for the number of cores", command.threads);
-  if (options.document_separator.find('\n') != std::string::npos) throw UserError("--document-separator is one line");
+  options.threads = ThreadsOrCores(command.threads);
+  RequireOneLineSeparator(options.document_separator);
   if (options.include.empty()) options.include = {"*"};
-  options.threads = command.threads > 0 ? static_cast<int>(command.threads)
-                                        : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   try {
     options.part_bytes = ParseBytes(command.part);
   } catch (const UserError& error) {

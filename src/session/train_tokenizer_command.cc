@@ -3,28 +3,17 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <ostream>
-#include <thread>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/units.h"
 #include "report/progress.h"
+#include "session/command_line.h"
 
 namespace penstock::session {
 namespace {
 
 constexpr int64_t kLargestVocabulary = int64_t{1} << 24;
-
-// As a shell reads it.
-std::string ShellWord(const std::string& word) {
-  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.' || c == '/' || c == '+' || c == ',' || c == '=';
-  });
-  if (plain) return word;
-  std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
 
 std::string NextCommand(const TrainTokenizerCommand& command) {
   std::string next = "penstock tokenize";
@@ -47,17 +36,14 @@ data::TrainTokenizerOptions CheckOptions(const TrainTokenizerCommand& command) {
   if (command.vocabulary < 1 || command.vocabulary > kLargestVocabulary)
     throw UserError("--vocabulary {}: 257 to {}", command.vocabulary, kLargestVocabulary);
   if (command.min_frequency < 1) throw UserError("--min-frequency {}: at least 1", command.min_frequency);
-  if (command.threads < 0 || command.threads > 1024)
-    throw UserError("--threads {}: 1 to 1024, or 0 for the number of cores", command.threads);
   data::TrainTokenizerOptions options = command.train;
-  if (options.document_separator.find('\n') != std::string::npos) throw UserError("--document-separator is one line");
+  options.threads = ThreadsOrCores(command.threads);
+  RequireOneLineSeparator(options.document_separator);
   if (options.text.include.empty()) options.text.include = {"*"};
   options.text.out = command.out;
   if (options.bpe.special_tokens.empty()) options.bpe.special_tokens = {"<|endoftext|>"};
   options.bpe.vocabulary = static_cast<int32_t>(command.vocabulary);
   options.bpe.min_frequency = command.min_frequency;
-  options.threads = command.threads > 0 ? static_cast<int>(command.threads)
-                                        : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   return options;
 }
 

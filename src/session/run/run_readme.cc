@@ -3,38 +3,24 @@
 #include <fmt/format.h>
 
 #include "report/run_files.h"
+#include "session/command_line.h"
 #include "session/run/find_tokenizer.h"
 
 namespace penstock::session {
-namespace {
-
-// For a shell.
-std::string Quoted(const std::string& word) {
-  if (!word.empty() &&
-      word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+./=,") ==
-          std::string::npos)
-    return word;
-  std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
-}  // namespace
-
 std::string RunReadme(const LoadedSettings& settings, const std::string& directory, const std::string& started_in,
                       bool has_tokenizer_files) {
   const Settings& s = settings.values;
-  const std::string here = Quoted(directory);
+  const std::string here = ShellWord(directory);
   // The resolved configuration says everything but where it lies, and must not start anew.
-  std::string resume = fmt::format("penstock train {} --set {}", Quoted(directory + "/config.toml"),
-                                   Quoted(fmt::format("run.dir='{}'", directory)));
+  std::string resume = fmt::format("penstock train {} --set {}", ShellWord(directory + "/config.toml"),
+                                   ShellWord(fmt::format("run.dir='{}'", directory)));
   if (s.run.overwrite) resume += " run.overwrite=false";
   if (s.checkpoint.resume != "auto") resume += " checkpoint.resume=auto";
 
   std::string text = fmt::format(
       "A training run of Penstock: {} with {} layers of width {}, up to step {}.\n\nWhat can be done with it, from "
       "{}:\n\n",
-      s.model.family, s.model.gpt.layers, s.model.gpt.hidden, s.train.steps, Quoted(started_in));
+      s.model.family, s.model.gpt.layers, s.model.gpt.hidden, s.train.steps, ShellWord(started_in));
   const auto command = [&text](const std::string& line, const std::string& what) {
     text += fmt::format("  {}\n      {}\n", line, what);
   };
@@ -56,7 +42,7 @@ std::string RunReadme(const LoadedSettings& settings, const std::string& directo
   if (s.log.csv) file(report::kCsvFile, "the same as a table");
   if (s.log.tensorboard)
     file(std::string(report::kTensorBoardFolder) + "/",
-         fmt::format("the same for TensorBoard: tensorboard --logdir {}", Quoted(directory + "/tensorboard")));
+         fmt::format("the same for TensorBoard: tensorboard --logdir {}", ShellWord(directory + "/tensorboard")));
   file(report::kHtmlFile, "the report as a page for a browser, written at the end");
   file(report::kPlanFile, "what was predicted before the start");
   file(report::kScheduleFile, "the schedule: what every rank does in a step");
