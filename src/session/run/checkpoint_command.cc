@@ -13,6 +13,7 @@
 #include "checkpoint/directory.h"
 #include "checkpoint/next_step.h"
 #include "checkpoint/safetensors_header.h"
+#include "session/run/run_directory.h"
 
 namespace penstock::session {
 namespace {
@@ -33,7 +34,7 @@ std::vector<std::string> CheckpointsAt(const std::string& path) {
   if (files.Exists(folder + "/" + checkpoint::kManifestFile) ||
       checkpoint::KindOf(name) == checkpoint::EntryKind::published)
     return {folder};
-  const std::string inside = fs::is_directory(folder + "/checkpoints") ? folder + "/checkpoints" : folder;
+  const std::string inside = CheckpointsOf(folder);
   std::vector<std::string> found;
   for (const std::string& entry : checkpoint::EntriesOfKind(inside, checkpoint::EntryKind::published, files))
     found.push_back(inside + "/" + entry);
@@ -45,7 +46,7 @@ std::vector<std::string> CheckpointsAt(const std::string& path) {
 
 // Unfinished saves beside the checkpoints.
 std::vector<std::string> UnfinishedAt(const std::string& path) {
-  const std::string inside = fs::is_directory(path + "/checkpoints") ? path + "/checkpoints" : path;
+  const std::string inside = CheckpointsOf(path);
   std::vector<std::string> found;
   for (const std::string& entry :
        checkpoint::EntriesOfKind(inside, checkpoint::EntryKind::temporary, FileSystem::Real()))

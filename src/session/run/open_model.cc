@@ -3,15 +3,14 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <thread>
 
 #include "base/error.h"
-#include "checkpoint/checkpoint.h"
 #include "runtime/environment.h"
 #include "runtime/train_loop.h"
 #include "session/run/find_tokenizer.h"
 #include "session/run/prepare.h"
+#include "session/run/run_directory.h"
 
 namespace penstock::session {
 namespace {
@@ -24,10 +23,9 @@ constexpr int64_t kParametersWorthThreads = 10'000'000;
 std::unique_ptr<OpenedModel> OpenModel(const OpenModelOptions& options) {
   if (options.threads < 0 || options.threads > 1024)
     throw UserError("--threads is from 1 to 1024, or 0 to choose; not {}", options.threads);
-  const std::string inside = options.from + "/checkpoints";  // of a run directory
-  const checkpoint::Checkpoint from(
-      checkpoint::ResolveCheckpoint(std::filesystem::is_directory(inside) ? inside : options.from));
   auto opened = std::make_unique<OpenedModel>();
+  opened->from = std::make_unique<checkpoint::Checkpoint>(checkpoint::ResolveCheckpoint(CheckpointsOf(options.from)));
+  const checkpoint::Checkpoint& from = *opened->from;
   opened->checkpoint = from.path();
   opened->step = from.state().step;
   Settings& values = opened->settings.values;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "checkpoint/checkpoint.h"
 #include "checkpoint/tensor_source.h"
 #include "model/precision.h"
 #include "model/spec.h"
@@ -16,7 +17,8 @@ namespace penstock::session {
 
 // Not movable: LoadedSettings.
 struct OpenedModel {
-  std::string checkpoint;  // the folder that was read
+  std::unique_ptr<const checkpoint::Checkpoint> from;  // what was read
+  std::string checkpoint;                              // its folder
   int64_t step = 0;
   LoadedSettings settings;  // of the run that wrote it
   data::DataConfig data;    // the same, where the run found it

@@ -114,13 +114,13 @@ std::string FirstDifference(const std::string& here, const std::string& there) {
     return flat;
   };
   const auto b = nlohmann::ordered_json::parse(there, bounded, /*allow_exceptions=*/false);
-  static const nlohmann::ordered_json by_default = nlohmann::ordered_json::parse(ComputationOf(LoadedSettings()));
   if (!flat || !b.is_object()) return "its record of the configuration cannot be read";
   for (const auto& [key, value] : a.items()) {
     if (key == "train.steps") continue;
     const auto other = b.find(key);
     if (other == b.end()) {
       // A key that came later: there it was what it is by default.
+      static const auto by_default = nlohmann::ordered_json::parse(ComputationOf(LoadedSettings()));
       if (by_default.find(key) != by_default.end() && by_default.at(key) == value) continue;
       return fmt::format("{} is {} here and was not known there", key, value.dump());
     }

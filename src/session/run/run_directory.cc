@@ -66,6 +66,11 @@ std::string WhyForeign(const LoadedSettings& settings, const std::string& path) 
 
 }  // namespace
 
+std::string CheckpointsOf(const std::string& path) {
+  const std::string inside = path + "/" + kCheckpointsFolder;
+  return fs::is_directory(inside) ? inside : path;
+}
+
 RunDirectory InspectRunDirectory(const LoadedSettings& settings, const std::string& model_fingerprint) {
   const Settings& s = settings.values;
   RunDirectory directory;
@@ -112,8 +117,7 @@ RunDirectory InspectRunDirectory(const LoadedSettings& settings, const std::stri
   }
   if (!start_checkpoint.empty()) {
     directory.start = RunStart::resume;
-    const std::string inside = start_checkpoint + "/checkpoints";  // of a run directory
-    directory.checkpoint = checkpoint::ResolveCheckpoint(fs::is_directory(inside) ? inside : start_checkpoint);
+    directory.checkpoint = checkpoint::ResolveCheckpoint(CheckpointsOf(start_checkpoint));
     directory.start_checkpoint = fs::absolute(directory.checkpoint).string();
     if (directory.start_checkpoint.rfind(fs::absolute(directory.path).string() + "/", 0) == 0)
       throw UserError("checkpoint.resume: '{}' is inside run.dir, which it would have to leave; choose another run.dir",

@@ -23,6 +23,11 @@ enum class RunStart {
   complete,  // all steps are done
 };
 
+inline constexpr const char* kCheckpointsFolder = "checkpoints";
+
+// Where the checkpoints are that a user means by `path`: of a run directory its checkpoints/, else `path` itself.
+std::string CheckpointsOf(const std::string& path);
+
 struct RunDirectory {
   std::string path;
   RunStart start = RunStart::fresh;
@@ -31,7 +36,7 @@ struct RunDirectory {
   int64_t first_step = 0;
   std::shared_ptr<void> lock;      // held from OpenRunDirectory on
   std::vector<std::string> notes;  // for the user: what was skipped or moved aside
-  std::string checkpoints() const { return path + "/checkpoints"; }
+  std::string checkpoints() const { return path + "/" + kCheckpointsFolder; }
 };
 
 // Decides, changing nothing on disk. UserError when the directory holds something else, or another computation, and

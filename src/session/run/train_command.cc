@@ -154,9 +154,7 @@ class TrainRun {
   // Of another run or of a conversion; only the weights count.
   void OpenWeights() {
     const std::string& path = s().checkpoint.weights;
-    const std::string inside = path + "/checkpoints";  // of a run directory
-    weights_ = std::make_unique<checkpoint::Checkpoint>(
-        checkpoint::ResolveCheckpoint(std::filesystem::is_directory(inside) ? inside : path));
+    weights_ = std::make_unique<checkpoint::Checkpoint>(checkpoint::ResolveCheckpoint(CheckpointsOf(path)));
     weights_->RequireModel(ModelFingerprint(run_->job.spec));
     LoadedSettings there;
     there.config.LoadText(weights_->state().config, weights_->path() + " (its configuration)");
