@@ -70,15 +70,12 @@ void ReadRope(const JsonFields& fields, GptConfig& c) {
   if (type == "default") return;
   if (type != "linear" && type != "llama3") rope->Fail(type_key, "is not supported; default, linear and llama3 are");
   c.rope_scaling = type;
-  if (!rope->Has("factor")) rope->Fail("factor", "is needed for this kind of RoPE");
-  c.rope_factor = *rope->Real("factor");
-  if (type == "linear") return;
-  for (const char* needed : {"low_freq_factor", "high_freq_factor"})
-    if (!rope->Has(needed)) rope->Fail(needed, "is needed for this kind of RoPE");
-  c.rope_low_frequency = *rope->Real("low_freq_factor");
-  c.rope_high_frequency = *rope->Real("high_freq_factor");
-  c.rope_original_context = rope->RequiredInt("original_max_position_embeddings");
+  c.rope_factor = rope->RequiredReal("factor");
   if (!(c.rope_factor > 0)) rope->Fail("factor", "must be above 0");
+  if (type == "linear") return;
+  c.rope_low_frequency = rope->RequiredReal("low_freq_factor");
+  c.rope_high_frequency = rope->RequiredReal("high_freq_factor");
+  c.rope_original_context = rope->RequiredInt("original_max_position_embeddings");
 }
 
 void ReadLlama(const JsonFields& fields, bool mistral, ImportedConfig& imported) {

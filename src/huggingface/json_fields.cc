@@ -11,6 +11,11 @@ namespace penstock::huggingface {
 
 using Json = nlohmann::json;
 
+std::string ReadText(const std::string& path, int64_t most, std::string_view what, FileSystem& files) {
+  if (files.Open(path)->size() > most) throw UserError("{}: larger than any {}", path, what);
+  return ReadFile(path, files);
+}
+
 Json ParseJsonObject(std::string_view text, const std::string& file) {
   std::vector<std::set<std::string>> open;  // keys of the objects around the place
   std::string twice;
@@ -76,10 +81,18 @@ std::optional<JsonFields> JsonFields::Object(const char* key) const {
   return JsonFields(*value, file_, prefix_ + key + ".");
 }
 
+void JsonFields::Require(const char* key) const {
+  if (!Has(key)) throw UserError("{}: '{}{}' is missing", file_, prefix_, key);
+}
+
 int64_t JsonFields::RequiredInt(const char* key) const {
-  const auto value = Int(key);
-  if (!value) throw UserError("{}: '{}{}' is missing", file_, prefix_, key);
-  return *value;
+  Require(key);
+  return *Int(key);
+}
+
+double JsonFields::RequiredReal(const char* key) const {
+  Require(key);
+  return *Real(key);
 }
 
 void JsonFields::Fail(const char* key, const std::string& message) const {

@@ -10,7 +10,12 @@
 #include <string>
 #include <string_view>
 
+#include "base/file.h"
+
 namespace penstock::huggingface {
+
+// A whole file. UserError when it is larger than `most` bytes, as no `what` is.
+std::string ReadText(const std::string& path, int64_t most, std::string_view what, FileSystem& files);
 
 // UserError when the text is no JSON object, or a key appears twice in it (at any depth).
 nlohmann::json ParseJsonObject(std::string_view text, const std::string& file);
@@ -28,12 +33,15 @@ class JsonFields {
   std::optional<std::string> Text(const char* key) const;
   std::optional<JsonFields> Object(const char* key) const;
 
+  // UserError when it is not there.
   int64_t RequiredInt(const char* key) const;
+  double RequiredReal(const char* key) const;
   // "config.json: 'n_layer' = 3: " and the message.
   [[noreturn]] void Fail(const char* key, const std::string& message) const;
 
  private:
   const nlohmann::json* Find(const char* key) const;  // null: not there
+  void Require(const char* key) const;
 
   const nlohmann::json& object_;
   std::string file_, prefix_;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "huggingface/json_fields.h"
 #include "huggingface/names.h"
 #include "model/gpt.h"
 
@@ -17,8 +18,7 @@ constexpr int64_t kMaxConfigBytes = 16 << 20;
 ImportedConfig ReadConfig(const std::string& folder, FileSystem& files) {
   const std::string path = folder + "/" + kConfigFile;
   if (!files.Exists(path)) throw UserError("'{}' is no folder with a {}", folder, kConfigFile);
-  if (files.Open(path)->size() > kMaxConfigBytes) throw UserError("{}: larger than any configuration", path);
-  return ParseConfigJson(ReadFile(path, files), path);
+  return ParseConfigJson(ReadText(path, kMaxConfigBytes, "configuration", files), path);
 }
 
 }  // namespace
@@ -26,20 +26,20 @@ ImportedConfig ReadConfig(const std::string& folder, FileSystem& files) {
 ModelFolder::ModelFolder(const std::string& folder, FileSystem& files)
     : config_(ReadConfig(folder, files)), spec_(model::BuildGptSpec(config_.model)), weights_(folder, files) {
   located_ = LocateParameters(weights_, spec_);
-  for (const MappedTensor& mapped : MapParameters(spec_)) transposed_.push_back(mapped.transposed);
 }
 
 at::Tensor ModelFolder::Fetch(int parameter) const {
-  at::Tensor tensor = weights_.Read(located_[parameter]);
+  const MappedTensor& located = located_[parameter];
+  at::Tensor tensor = weights_.Read(located.theirs);
   if (spec_.parameters[parameter].name == "embed.token.weight" && config_.model.tied && weights_.Has(kHeadName)) {
     const at::Tensor head = weights_.Read(kHeadName);
     if (head.scalar_type() != tensor.scalar_type() || !at::equal(head, tensor))
       throw UserError(
           "'{}': {} says that the head shares the embedding, and '{}' is another matrix than '{}'; set "
           "tie_word_embeddings to false there to use both",
-          weights_.folder(), kConfigFile, kHeadName, located_[parameter]);
+          weights_.folder(), kConfigFile, kHeadName, located.theirs);
   }
-  if (transposed_[parameter]) tensor = tensor.t();
+  if (located.transposed) tensor = tensor.t();
   return tensor.to(at::kFloat).contiguous();
 }
 
@@ -59,9 +59,7 @@ std::vector<std::string> WriteModelFolder(const std::string& folder, const model
   std::vector<std::vector<int>> shards(1);  // parameters in each
   int64_t in_shard = 0, total = 0;
   for (size_t p = 0; p < mapped.size(); ++p) {
-    std::vector<int64_t> shape = spec.parameters[p].shape;
-    if (mapped[p].transposed) std::swap(shape[0], shape[1]);
-    tensors.push_back({mapped[p].theirs, options.dtype, shape});
+    tensors.push_back({mapped[p].theirs, options.dtype, mapped[p].shape});
     const int64_t bytes = tensors.back().bytes();
     if (in_shard > 0 && in_shard + bytes > options.max_shard_bytes) {
       shards.emplace_back();

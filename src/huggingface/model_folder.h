@@ -16,6 +16,7 @@
 
 #include "checkpoint/tensor_source.h"
 #include "huggingface/config_json.h"
+#include "huggingface/names.h"
 #include "huggingface/weight_files.h"
 #include "model/spec.h"
 
@@ -41,8 +42,7 @@ class ModelFolder {
   ImportedConfig config_;
   model::ModelSpec spec_;
   WeightFiles weights_;
-  std::vector<std::string> located_;  // by parameter
-  std::vector<bool> transposed_;
+  std::vector<MappedTensor> located_;  // by parameter
 };
 
 struct ExportOptions {

@@ -1,7 +1,7 @@
 #include "huggingface/names.h"
 
-#include <any>
 #include <map>
+#include <utility>
 
 #include "base/error.h"
 #include "model/gpt.h"
@@ -85,13 +85,11 @@ std::vector<MappedTensor> MapParameters(const model::ModelSpec& spec) {
     }
     const auto rule = rules->find(name);
     PENSTOCK_CHECK(rule != rules->end(), "parameter '{}' has no name elsewhere", parameter.name);
-    mapped.push_back({prefix + rule->second.theirs, rule->second.transposed});
+    std::vector<int64_t> shape = parameter.shape;
+    if (rule->second.transposed) std::swap(shape[0], shape[1]);
+    mapped.push_back({prefix + rule->second.theirs, rule->second.transposed, shape});
   }
   return mapped;
-}
-
-std::string EmbeddingName(const model::ModelSpec& spec) {
-  return spec.family == "gpt2" ? "transformer.wte.weight" : "model.embed_tokens.weight";
 }
 
 std::string_view WithoutHeadPrefix(std::string_view theirs) {

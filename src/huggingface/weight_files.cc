@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "huggingface/json_fields.h"
-#include "huggingface/names.h"
 
 namespace penstock::huggingface {
 namespace {
@@ -28,8 +27,7 @@ bool IsPlainFileName(const std::string& name) {
 
 // File of every tensor, as the index says.
 std::map<std::string, std::string> ReadIndex(const std::string& path, FileSystem& files) {
-  if (files.Open(path)->size() > kMaxIndexBytes) throw UserError("{}: larger than any index of weights", path);
-  const nlohmann::json json = ParseJsonObject(ReadFile(path, files), path);
+  const nlohmann::json json = ParseJsonObject(ReadText(path, kMaxIndexBytes, "index of weights", files), path);
   const auto map = json.find("weight_map");
   if (map == json.end() || !map->is_object()) throw UserError("{}: there is no object 'weight_map'", path);
   std::map<std::string, std::string> where;
@@ -101,32 +99,30 @@ at::Tensor WeightFiles::Read(std::string_view name) const {
   return readers_[at->second].Read(name);
 }
 
-std::vector<std::string> LocateParameters(const WeightFiles& weights, const model::ModelSpec& spec) {
-  const std::vector<MappedTensor> mapped = MapParameters(spec);
-  std::vector<std::string> located, missing, unexpected, wrong;
+std::vector<MappedTensor> LocateParameters(const WeightFiles& weights, const model::ModelSpec& spec) {
+  std::vector<MappedTensor> mapped = MapParameters(spec);
+  std::vector<std::string> missing, unexpected, wrong;
   std::set<std::string> used;
-  for (size_t p = 0; p < mapped.size(); ++p) {
-    std::string name = mapped[p].theirs;
+  for (MappedTensor& tensor : mapped) {
+    std::string name = tensor.theirs;
     if (!weights.Has(name)) name = WithoutHeadPrefix(name);
     if (!weights.Has(name)) {
-      missing.push_back(mapped[p].theirs);
+      missing.push_back(tensor.theirs);
       continue;
     }
-    std::vector<int64_t> shape = spec.parameters[p].shape;
-    if (mapped[p].transposed) std::swap(shape[0], shape[1]);
     const checkpoint::TensorSpec& found = weights.Entry(name).spec;
-    if (found.shape != shape)
-      wrong.push_back(fmt::format("{} is {}, the model has {}", name, ShapeText(found.shape), ShapeText(shape)));
+    if (found.shape != tensor.shape)
+      wrong.push_back(fmt::format("{} is {}, the model has {}", name, ShapeText(found.shape), ShapeText(tensor.shape)));
     else if (!at::isFloatingType(found.dtype))
       wrong.push_back(fmt::format("{} is {}, which holds no weights", name, checkpoint::SafetensorsDtype(found.dtype)));
     used.insert(name);
-    located.push_back(name);
+    tensor.theirs = name;
   }
   // A tied head may be written out all the same; whoever reads it compares the two.
   const bool tied = used.count(kHeadName) == 0;
   for (const auto& [name, unused] : weights.tensors())
     if (used.count(name) == 0 && !IsConstantBuffer(name) && !(tied && name == kHeadName)) unexpected.push_back(name);
-  if (missing.empty() && unexpected.empty() && wrong.empty()) return located;
+  if (missing.empty() && unexpected.empty() && wrong.empty()) return mapped;
   std::string message =
       fmt::format("'{}': the weights are not those of the model that config.json describes", weights.folder());
   AppendList(message, missing, "missing");

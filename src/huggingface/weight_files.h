@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "checkpoint/safetensors.h"
+#include "huggingface/names.h"
 #include "model/spec.h"
 
 namespace penstock::huggingface {
@@ -39,9 +40,9 @@ class WeightFiles {
   std::map<std::string, size_t, std::less<>> tensors_;
 };
 
-// Where each parameter of `spec` is, by the name that the files have: with or without the prefix of the model with a
-// head. One UserError lists all tensors that are missing, unexpected, of the wrong shape or of a type that holds no
-// weights.
-std::vector<std::string> LocateParameters(const WeightFiles& weights, const model::ModelSpec& spec);
+// Where each parameter of `spec` is (huggingface/names.h), by the name that the files have: with or without the prefix
+// of the model with a head. One UserError lists all tensors that are missing, unexpected, of the wrong shape or of a
+// type that holds no weights.
+std::vector<MappedTensor> LocateParameters(const WeightFiles& weights, const model::ModelSpec& spec);
 
 }  // namespace penstock::huggingface
