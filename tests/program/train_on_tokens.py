@@ -18,6 +18,7 @@ import sys
 import tempfile
 
 import small_bpe
+from checks import check, exit_status
 
 CONFIG = """
 [train]
@@ -38,15 +39,6 @@ reproducible = true
 [checkpoint]
 every = 3
 """
-
-failures = 0
-
-
-def check(good, what, detail=""):
-    global failures
-    failures += not good
-    print(f"{'ok' if good else 'FAILED'}: {what}{'' if good else ' ' + str(detail)}", flush=True)
-
 
 def main():
     parser = argparse.ArgumentParser()
@@ -152,7 +144,7 @@ def main():
     new = evaluate("--data", root / "new.txt")
     check(size - 20 < new["bytes"] < size and new["tokens"] < size / 2, "eval of a text without tokens", new)
     shutil.rmtree(root, ignore_errors=True)
-    return 1 if failures else 0
+    return exit_status()
 
 
 if __name__ == "__main__":

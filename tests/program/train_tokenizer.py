@@ -16,6 +16,8 @@ import subprocess
 import sys
 import tempfile
 
+from checks import check, exit_status
+
 CONFIG = """
 [train]
 steps = 4
@@ -29,15 +31,6 @@ source = "tokens"
 path = "{path}"
 sequence = 32
 """
-
-failures = 0
-
-
-def check(good, what, detail=""):
-    global failures
-    failures += not good
-    print(f"{'ok' if good else 'FAILED'}: {what}{'' if good else ' ' + str(detail)}", flush=True)
-
 
 def main():
     parser = argparse.ArgumentParser()
@@ -121,7 +114,7 @@ def main():
     done = call("tokenizer", "train", "small.txt")
     check(done.returncode == 2 and "--out" in done.stderr, "without --out", done.stderr)
     shutil.rmtree(root, ignore_errors=True)
-    return 1 if failures else 0
+    return exit_status()
 
 
 if __name__ == "__main__":
