@@ -10,6 +10,7 @@ For GPT-2 and Llama shapes (tied and not, grouped-query attention, scaled RoPE, 
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -133,8 +134,33 @@ def main():
         check(all(torch.equal(narrow[k], was[k].to(torch.bfloat16)) for k in was), f"{name}: bf16")
         penstock("checkpoint", "convert", half, work / f"{name}-from-bf16")
 
+    with_tokenizer()
     damaged()
     print(f"{checks} checks passed; largest difference of logits {worst:.2e}")
+
+
+def with_tokenizer():
+    """The tokenizer goes with the weights, with its settings or without."""
+    for name, special, with_settings, end in (("with", "<end>", True, "<end>"), ("usual", "<|endoftext|>", False, "<|endoftext|>"),
+                                              ("without", "<end>", False, None)):
+        made = work / f"{name}-tokenizer"
+        penstock("tokenizer", "train", work / "text.txt", "--vocabulary", 290, "--out", made, "--special", special)
+        if not with_settings:
+            (made / "tokenizer_config.json").unlink()
+        folder = work / f"{name}-settings"
+        shutil.copytree(work / "llama-hf", folder)
+        shutil.copytree(made, folder, dirs_exist_ok=True)
+        penstock("checkpoint", "convert", folder, work / f"{name}-in")
+        penstock("checkpoint", "convert", work / f"{name}-in", work / f"{name}-back")
+        back = work / f"{name}-back"
+        for file in made.iterdir():
+            check((back / file.name).read_bytes() == file.read_bytes(), f"{name}: {file.name} is another one")
+        ours = penstock("tokenizer", "inspect", work / f"{name}-in" / "tokenizer", "--text", "the lazy dog", "--json")
+        theirs = transformers.AutoTokenizer.from_pretrained(back)
+        check(theirs("the lazy dog", add_special_tokens=False)["input_ids"] == json.loads(ours)["text"]["ids"], f"{name}: other ids")
+        check(theirs.eos_token == end, f"{name}: end of text is {theirs.eos_token}")
+        out = penstock("generate", work / f"{name}-in", "--prompt", "the ", "--tokens", 3)
+        check(out.startswith("the "), out)
 
 
 def damaged():

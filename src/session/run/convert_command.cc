@@ -167,10 +167,13 @@ std::string TokenizerConfigJson(const tokenizer::Tokenizer& tokenizer, int64_t c
     if (file.name == "tokenizer.model") kind = "LlamaTokenizer";
   }
   nlohmann::ordered_json json = {{"tokenizer_class", kind}, {"model_max_length", context}};
-  const auto text = [&](int32_t id) { return tokenizer.Decode(std::vector<int32_t>{id}); };
+  const auto say = [&](const char* key, int32_t id) {
+    // An id that was added for it has no text.
+    if (const std::string text = tokenizer.TokenText(id); !text.empty()) json[key] = text;
+  };
   if (kind != "LlamaTokenizer") {
-    json["eos_token"] = text(tokenizer.end_of_document());
-    if (const auto bos = tokenizer.beginning_of_text()) json["bos_token"] = text(*bos);
+    say("eos_token", tokenizer.end_of_document());
+    if (const auto bos = tokenizer.beginning_of_text()) say("bos_token", *bos);
   }
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
@@ -183,7 +186,6 @@ int Export(const ConvertCommandOptions& options, std::ostream& out) {
   const auto opened = OpenModel({.from = options.from, .tokenizer = options.tokenizer, .weights = false, .threads = 1});
   if (opened->spec.family != "gpt2" && opened->spec.family != "llama")
     throw UserError("'{}' is a {}; gpt2 and llama can be written for Hugging Face", options.from, opened->spec.family);
-  const checkpoint::Checkpoint from(opened->checkpoint);
   PendingFolder pending(options.to);
   const bool own_tokenizer = !opened->tokenizer->files().empty();
   if (own_tokenizer) {
@@ -192,14 +194,15 @@ int Export(const ConvertCommandOptions& options, std::ostream& out) {
   }
   const auto fetch = [&](int p) {
     const model::ParameterSpec& parameter = opened->spec.parameters[p];
-    return from.ReadModel({parameter.name, nn::WideType(opened->precision), parameter.shape});
+    return opened->from->ReadModel({parameter.name, nn::WideType(opened->precision), parameter.shape});
   };
   const auto written = huggingface::WriteModelFolder(pending.path(), opened->spec, fetch, how);
   if (own_tokenizer) {
     for (const tokenizer::TokenizerFile& file : opened->tokenizer->files())
       WriteFileAtomically(pending.path() + "/" + file.name, file.content);
-    WriteFileAtomically(pending.path() + "/tokenizer_config.json",
-                        TokenizerConfigJson(*opened->tokenizer, opened->spec.context));
+    // One that came with its settings goes with them.
+    if (const std::string settings = pending.path() + "/tokenizer_config.json"; !fs::exists(settings))
+      WriteFileAtomically(settings, TokenizerConfigJson(*opened->tokenizer, opened->spec.context));
   }
   pending.Publish();
   out << fmt::format("{}: {} with {} parameters of step {}, {}, in {}\n", pending.to(), opened->spec.family,
