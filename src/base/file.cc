@@ -22,7 +22,8 @@ namespace {
 
 [[noreturn]] void Fail(std::string_view what, const std::string& path, int error) {
   const std::string reason = std::error_code(error, std::generic_category()).message();
-  if (error == ENOENT || error == ENOTDIR || error == EISDIR) throw UserError("cannot {} '{}': {}", what, path, reason);
+  if (error == ENOENT || error == ENOTDIR || error == EISDIR || error == ENAMETOOLONG || error == ELOOP)
+    throw UserError("cannot {} '{}': {}", what, path, reason);
   throw WorldError(fmt::format("cannot {} '{}': {}", what, path, reason));
 }
 
@@ -113,18 +114,20 @@ class RealFileSystem : public FileSystem {
   }
 
   std::unique_ptr<ReadableFile> Open(const std::string& path) override {
-    Descriptor fd(OpenRetrying(path, O_RDONLY));
+    // Not to wait for somebody who writes into a pipe of that name.
+    Descriptor fd(OpenRetrying(path, O_RDONLY | O_NONBLOCK));
     if (fd.get() < 0) Fail("open", path, errno);
     struct stat status;
     if (::fstat(fd.get(), &status) != 0) Fail("open", path, errno);
     if (S_ISDIR(status.st_mode)) Fail("open", path, EISDIR);
+    if (S_ISFIFO(status.st_mode)) throw UserError("cannot open '{}': it is a pipe; a file is needed", path);
     return std::make_unique<RealReadableFile>(fd.Release(), path, status.st_size);
   }
 
   bool Exists(const std::string& path) override {
     struct stat status;
     if (::lstat(path.c_str(), &status) == 0) return true;
-    if (errno != ENOENT && errno != ENOTDIR) Fail("look at", path, errno);
+    if (errno != ENOENT && errno != ENOTDIR && errno != ENAMETOOLONG) Fail("look at", path, errno);
     return false;
   }
 

@@ -25,6 +25,10 @@ void RequireBool(const JsonFields& fields, const char* key, bool supported) {
     fields.Fail(key, fmt::format("is not supported; {} is", supported));
 }
 
+void RequireDivisor(const JsonFields& fields, const char* key, int64_t value, const char* of_key, int64_t of) {
+  if (of % value != 0) fields.Fail(key, fmt::format("does not divide '{}' = {}", of_key, of));
+}
+
 // The published weights were trained with dropout; the logits do not depend on it.
 void NoteDropout(const JsonFields& fields, const char* key, const char* ours, ImportedConfig& imported) {
   const double dropout = fields.Real(key).value_or(0);
@@ -35,15 +39,16 @@ void NoteDropout(const JsonFields& fields, const char* key, const char* ours, Im
 void ReadGpt2(const JsonFields& fields, ImportedConfig& imported) {
   GptConfig& c = imported.model;
   c.family = "gpt2";
-  c.layers = fields.RequiredInt("n_layer");
-  c.hidden = fields.RequiredInt("n_embd");
-  c.heads = fields.RequiredInt("n_head");
-  c.vocabulary = fields.RequiredInt("vocab_size");
-  c.context = fields.Has("n_positions") || !fields.Has("n_ctx") ? fields.RequiredInt("n_positions")
-                                                                : fields.RequiredInt("n_ctx");
-  c.ffn = fields.Int("n_inner").value_or(4 * c.hidden);
-  c.norm_eps = fields.Real("layer_norm_epsilon").value_or(1e-5);
-  c.init_std = fields.Real("initializer_range").value_or(0.02);
+  c.layers = fields.RequiredCount("n_layer", model::kMaxLayers);
+  c.hidden = fields.RequiredCount("n_embd", model::kMaxHidden);
+  c.heads = fields.RequiredCount("n_head", model::kMaxHidden);
+  RequireDivisor(fields, "n_head", c.heads, "n_embd", c.hidden);
+  c.vocabulary = fields.RequiredCount("vocab_size", model::kMaxVocabulary);
+  c.context = fields.RequiredCount(!fields.Has("n_positions") && fields.Has("n_ctx") ? "n_ctx" : "n_positions",
+                                   model::kMaxContext);
+  c.ffn = fields.Count("n_inner", model::kMaxFfn).value_or(4 * c.hidden);
+  c.norm_eps = fields.Positive("layer_norm_epsilon").value_or(1e-5);
+  c.init_std = fields.Positive("initializer_range").value_or(0.02);
   c.tied = fields.Bool("tie_word_embeddings").value_or(true);
   if (!fields.Has("activation_function") && fields.Has("activation"))
     fields.Fail("activation", "is not known for gpt2");
@@ -56,44 +61,61 @@ void ReadGpt2(const JsonFields& fields, ImportedConfig& imported) {
   NoteDropout(fields, "attn_pdrop", "model.attention_dropout", imported);
 }
 
-// transformers 4 has "rope_theta" and "rope_scaling", transformers 5 one "rope_parameters".
+void RequireAllRotated(const JsonFields& fields) {
+  if (fields.Real("partial_rotary_factor").value_or(1) != 1)
+    fields.Fail("partial_rotary_factor", "is not supported; all channels of a head are rotated");
+}
+
+// transformers 4 has "rope_theta" and "rope_scaling", transformers 5 one "rope_parameters". Where both are, both
+// versions follow "rope_scaling", unless it is empty.
 void ReadRope(const JsonFields& fields, GptConfig& c) {
-  c.rope_base = fields.Real("rope_theta").value_or(10000.0);
-  const char* const key = fields.Has("rope_parameters") ? "rope_parameters" : "rope_scaling";
-  const auto rope = fields.Object(key);
+  c.rope_base = fields.Positive("rope_theta").value_or(10000.0);
+  RequireAllRotated(fields);
+  const auto scaling = fields.Object("rope_scaling");
+  const auto rope = scaling && !scaling->empty() ? scaling : fields.Object("rope_parameters");
   if (!rope) return;
-  if (rope->Has("rope_theta")) c.rope_base = *rope->Real("rope_theta");
-  if (rope->Real("partial_rotary_factor").value_or(1) != 1)
-    rope->Fail("partial_rotary_factor", "is not supported; all channels of a head are rotated");
+  c.rope_base = rope->Positive("rope_theta").value_or(c.rope_base);
+  RequireAllRotated(*rope);
   const char* const type_key = rope->Has("rope_type") ? "rope_type" : "type";
   const std::string type = rope->Text(type_key).value_or("default");
   if (type == "default") return;
   if (type != "linear" && type != "llama3") rope->Fail(type_key, "is not supported; default, linear and llama3 are");
   c.rope_scaling = type;
-  c.rope_factor = rope->RequiredReal("factor");
-  if (!(c.rope_factor > 0)) rope->Fail("factor", "must be above 0");
+  c.rope_factor = rope->RequiredPositive("factor");
   if (type == "linear") return;
-  c.rope_low_frequency = rope->RequiredReal("low_freq_factor");
-  c.rope_high_frequency = rope->RequiredReal("high_freq_factor");
-  c.rope_original_context = rope->RequiredInt("original_max_position_embeddings");
+  c.rope_low_frequency = rope->RequiredPositive("low_freq_factor");
+  c.rope_high_frequency = rope->RequiredPositive("high_freq_factor");
+  if (!(c.rope_low_frequency < c.rope_high_frequency))
+    rope->Fail("low_freq_factor", fmt::format("must be below 'high_freq_factor' = {}", c.rope_high_frequency));
+  const char* const original = "original_max_position_embeddings";
+  c.rope_original_context = rope->RequiredCount(original, INT64_MAX);
+  // Beside the object it counts for transformers 5 and not for 4.
+  if (const auto beside = fields.Int(original); beside && *beside != c.rope_original_context)
+    fields.Fail(original, fmt::format("is not {}, as in the description of RoPE", c.rope_original_context));
 }
 
 void ReadLlama(const JsonFields& fields, bool mistral, ImportedConfig& imported) {
   GptConfig& c = imported.model;
   c.family = "llama";
-  c.layers = fields.RequiredInt("num_hidden_layers");
-  c.hidden = fields.RequiredInt("hidden_size");
-  c.heads = fields.RequiredInt("num_attention_heads");
-  c.kv_heads = fields.Int("num_key_value_heads").value_or(mistral ? 8 : 0);
-  c.ffn = fields.RequiredInt("intermediate_size");
-  c.vocabulary = fields.RequiredInt("vocab_size");
-  c.context = fields.Int("max_position_embeddings").value_or(mistral ? 131072 : 2048);
-  c.norm_eps = fields.Real("rms_norm_eps").value_or(1e-6);
-  c.init_std = fields.Real("initializer_range").value_or(0.02);
-  c.tied = fields.Bool("tie_word_embeddings").value_or(false);
-  const int64_t dim = c.heads > 0 && c.hidden % c.heads == 0 ? c.hidden / c.heads : 0;
+  c.layers = fields.RequiredCount("num_hidden_layers", model::kMaxLayers);
+  c.hidden = fields.RequiredCount("hidden_size", model::kMaxHidden);
+  c.heads = fields.RequiredCount("num_attention_heads", model::kMaxHidden);
+  RequireDivisor(fields, "num_attention_heads", c.heads, "hidden_size", c.hidden);
+  const int64_t dim = c.hidden / c.heads;
   if (const auto given = fields.Int("head_dim"); given && *given != dim)
     fields.Fail("head_dim", fmt::format("is not supported; hidden_size / num_attention_heads = {} is", dim));
+  if (dim % 2 != 0)
+    fields.Fail("num_attention_heads",
+                fmt::format("makes heads of {} channels; RoPE rotates pairs, so it must be even", dim));
+  const bool eight = mistral && !fields.IsNull("num_key_value_heads");
+  c.kv_heads = fields.Count("num_key_value_heads", model::kMaxHidden).value_or(eight ? 8 : c.heads);
+  RequireDivisor(fields, "num_key_value_heads", c.kv_heads, "num_attention_heads", c.heads);
+  c.ffn = fields.RequiredCount("intermediate_size", model::kMaxFfn);
+  c.vocabulary = fields.RequiredCount("vocab_size", model::kMaxVocabulary);
+  c.context = fields.Count("max_position_embeddings", model::kMaxContext).value_or(mistral ? 131072 : 2048);
+  c.norm_eps = fields.Positive("rms_norm_eps").value_or(1e-6);
+  c.init_std = fields.Positive("initializer_range").value_or(0.02);
+  c.tied = fields.Bool("tie_word_embeddings").value_or(false);
   RequireText(fields, "hidden_act", {"silu", "swish"});
   RequireBool(fields, "attention_bias", false);
   RequireBool(fields, "mlp_bias", false);
@@ -129,8 +151,6 @@ ImportedConfig ParseConfigJson(std::string_view text, const std::string& file) {
   } else {
     fields.Fail("model_type", std::string("is not supported; ") + kTypes);
   }
-  if (!(imported.model.norm_eps > 0) || !(imported.model.rope_base > 0) || !(imported.model.init_std > 0))
-    throw UserError("{}: norm epsilon, rope_theta and initializer_range must be above 0", file);
   try {
     imported.model = model::ResolveGptConfig(imported.model);
   } catch (const UserError& error) {

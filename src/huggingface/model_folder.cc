@@ -3,6 +3,7 @@
 #include <ATen/ops/equal.h>
 
 #include <any>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -21,10 +22,33 @@ ImportedConfig ReadConfig(const std::string& folder, FileSystem& files) {
   return ParseConfigJson(ReadText(path, kMaxConfigBytes, "configuration", files), path);
 }
 
+// Parameters are listed only for a number of layers that the files can have at all.
+model::ModelSpec BuildSpec(const model::GptConfig& config, const WeightFiles& weights) {
+  const auto tensors = static_cast<int64_t>(weights.tensors().size());
+  if (config.layers > tensors)
+    throw UserError("'{}': {} says '{}' = {}, and the weights are {} tensors in all", weights.folder(), kConfigFile,
+                    config.family == "gpt2" ? "n_layer" : "num_hidden_layers", config.layers, tensors);
+  return model::BuildGptSpec(config);
+}
+
+// The largest finite number.
+double Largest(at::ScalarType dtype) {
+  switch (dtype) {
+    case at::kHalf:
+      return std::numeric_limits<c10::Half>::max();
+    case at::kBFloat16:
+      return std::numeric_limits<c10::BFloat16>::max();
+    case at::kFloat:
+      return std::numeric_limits<float>::max();
+    default:
+      return std::numeric_limits<double>::max();
+  }
+}
+
 }  // namespace
 
 ModelFolder::ModelFolder(const std::string& folder, FileSystem& files)
-    : config_(ReadConfig(folder, files)), spec_(model::BuildGptSpec(config_.model)), weights_(folder, files) {
+    : config_(ReadConfig(folder, files)), weights_(folder, files), spec_(BuildSpec(config_.model, weights_)) {
   located_ = LocateParameters(weights_, spec_);
 }
 
@@ -72,9 +96,10 @@ std::vector<std::string> WriteModelFolder(const std::string& folder, const model
   const auto converted = [&](int p) {
     const at::Tensor given = fetch(p);
     at::Tensor tensor = given.to(options.dtype);
-    if (options.dtype == at::kHalf && !tensor.isfinite().all().item<bool>() && given.isfinite().all().item<bool>())
-      throw UserError("'{}' has values beyond 65504, which fp16 cannot hold; write bf16 or fp32",
-                      spec.parameters[p].name);
+    if (given.scalar_type() != options.dtype && !tensor.isfinite().all().item<bool>() &&
+        given.isfinite().all().item<bool>())
+      throw UserError("'{}' has values beyond {:.6g}, which {} cannot hold; write a type with a wider range",
+                      spec.parameters[p].name, Largest(options.dtype), checkpoint::SafetensorsDtype(options.dtype));
     return mapped[p].transposed ? tensor.t().contiguous() : tensor.contiguous();
   };
   std::vector<std::string> written;

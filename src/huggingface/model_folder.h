@@ -40,8 +40,8 @@ class ModelFolder {
   at::Tensor Fetch(int parameter) const;
 
   ImportedConfig config_;
-  model::ModelSpec spec_;
   WeightFiles weights_;
+  model::ModelSpec spec_;
   std::vector<MappedTensor> located_;  // by parameter
 };
 
@@ -54,7 +54,7 @@ struct ExportOptions {
 
 // Writes config.json, and the weights as one file or as shards with an index, into `folder`, which is there. `fetch(p)`
 // gives parameter p of the spec on the CPU, in any type; called once for each, in order. Returns the names of the files
-// written. UserError when a value has no place in fp16. Not atomic: the caller publishes the folder.
+// written. UserError when a value is beyond the range of the type. Not atomic: the caller publishes the folder.
 std::vector<std::string> WriteModelFolder(const std::string& folder, const model::ModelSpec& spec,
                                           const std::function<at::Tensor(int)>& fetch,
                                           const ExportOptions& options = {}, FileSystem& files = FileSystem::Real());

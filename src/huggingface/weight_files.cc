@@ -33,8 +33,7 @@ std::map<std::string, std::string> ReadIndex(const std::string& path, FileSystem
   std::map<std::string, std::string> where;
   for (const auto& [tensor, file] : map->items()) {
     if (!file.is_string() || !IsPlainFileName(file.get<std::string>()))
-      throw UserError("{}: tensor '{}': {} is no name of a file in the same folder", path, tensor,
-                      file.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+      throw UserError("{}: tensor '{}': {} is no name of a file in the same folder", path, tensor, Shown(file));
     where[tensor] = file.get<std::string>();
   }
   if (where.empty()) throw UserError("{}: 'weight_map' is empty", path);

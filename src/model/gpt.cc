@@ -100,8 +100,9 @@ LayerSpec Head(ModelSpec& spec, const GptConfig& config) {
   return layer;
 }
 
-void RequirePositive(const char* key, int64_t value) {
+void RequirePositive(const char* key, int64_t value, int64_t most = INT64_MAX) {
   if (value < 1) throw UserError("model.{} = {}: must be at least 1", key, value);
+  if (value > most) throw UserError("model.{} = {}: must be at most {}", key, value, most);
 }
 
 void RequireProbability(const char* key, double value) {
@@ -114,11 +115,11 @@ GptConfig ResolveGptConfig(GptConfig config) {
   const bool gpt2 = config.family == "gpt2";
   if (!gpt2 && config.family != "llama")
     throw UserError("model.family = \"{}\": a GPT is gpt2 or llama", config.family);
-  RequirePositive("layers", config.layers);
-  RequirePositive("hidden", config.hidden);
-  RequirePositive("heads", config.heads);
-  RequirePositive("vocabulary", config.vocabulary);
-  RequirePositive("context", config.context);
+  RequirePositive("layers", config.layers, kMaxLayers);
+  RequirePositive("hidden", config.hidden, kMaxHidden);
+  RequirePositive("heads", config.heads, kMaxHidden);
+  RequirePositive("vocabulary", config.vocabulary, kMaxVocabulary);
+  RequirePositive("context", config.context, kMaxContext);
   RequirePositive("loss_chunk", config.loss_chunk);
   RequireProbability("dropout", config.dropout);
   RequireProbability("attention_dropout", config.attention_dropout);
@@ -137,7 +138,7 @@ GptConfig ResolveGptConfig(GptConfig config) {
     throw UserError("model.hidden / model.heads = {} is odd: RoPE rotates pairs, so it must be even",
                     config.head_dim());
   if (config.ffn == 0) config.ffn = gpt2 ? 4 * config.hidden : (config.hidden * 8 / 3 + 7) / 8 * 8;
-  RequirePositive("ffn", config.ffn);
+  RequirePositive("ffn", config.ffn, kMaxFfn);
   if (config.rope_scaling != "none" && config.rope_scaling != "linear" && config.rope_scaling != "llama3")
     throw UserError("model.rope_scaling = \"{}\": none, linear or llama3", config.rope_scaling);
   if (config.rope_scaling == "llama3" && !(config.rope_low_frequency < config.rope_high_frequency))

@@ -15,6 +15,13 @@
 
 namespace penstock::model {
 
+// Upper bounds, with which no count of parameters, or of flops of a token, leaves 63 bits.
+inline constexpr int64_t kMaxLayers = 65536;
+inline constexpr int64_t kMaxHidden = 1 << 20;  // heads too
+inline constexpr int64_t kMaxFfn = 1 << 22;
+inline constexpr int64_t kMaxVocabulary = 1 << 26;
+inline constexpr int64_t kMaxContext = 1 << 24;
+
 struct GptConfig {
   std::string family = "gpt2";  // gpt2 | llama
   int64_t layers = 4;

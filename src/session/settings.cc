@@ -16,9 +16,9 @@ void DeclareModel(config::Section& s, model::ModelConfig* m) {
   s.String(
       "reference", &m->reference,
       {.help = "a published model of `penstock list reference-models` instead of family and sizes; only simulated"});
-  s.Int("layers", &g->layers, {.min = 1, .max = 65536, .help = "transformer blocks"});
-  s.Int("hidden", &g->hidden, {.min = 1, .max = 1 << 20, .help = "width of the residual stream"});
-  s.Int("heads", &g->heads, {.min = 1, .max = 1 << 20, .help = "attention heads; divides hidden"});
+  s.Int("layers", &g->layers, {.min = 1, .max = model::kMaxLayers, .help = "transformer blocks"});
+  s.Int("hidden", &g->hidden, {.min = 1, .max = model::kMaxHidden, .help = "width of the residual stream"});
+  s.Int("heads", &g->heads, {.min = 1, .max = model::kMaxHidden, .help = "attention heads; divides hidden"});
   s.Int("kv_heads", &g->kv_heads,
         {.min = 0,
          .help = "key and value heads (grouped-query attention); 0: as many as heads",
@@ -26,12 +26,12 @@ void DeclareModel(config::Section& s, model::ModelConfig* m) {
          .only_if_text = llama_text});
   s.Int("ffn", &g->ffn,
         {.min = 0,
-         .max = 1 << 22,
+         .max = model::kMaxFfn,
          .help = "width of the feed-forward; 0: 4 hidden (gpt2), 8/3 hidden rounded up to 8 (llama)"});
   s.Int("vocabulary", &g->vocabulary,
-        {.min = 0, .max = 1 << 26, .help = "rows of the embedding; 0: the tokenizer's vocabulary"});
+        {.min = 0, .max = model::kMaxVocabulary, .help = "rows of the embedding; 0: the tokenizer's vocabulary"});
   s.Int("context", &g->context,
-        {.min = 0, .max = 1 << 24, .help = "longest sequence; 0: data.sequence", .unit = "tokens"});
+        {.min = 0, .max = model::kMaxContext, .help = "longest sequence; 0: data.sequence", .unit = "tokens"});
   s.Bool("tied", &g->tied, {.help = "the head shares the token embedding"});
   s.Real("dropout", &g->dropout,
          {.min = 0.0, .below = 1.0, .help = "after the embedding and on both residual branches"});

@@ -1,6 +1,7 @@
 #include "base/file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -76,6 +77,27 @@ TEST_F(FileTest, ErrorsNameThePath) {
   FileSystem::Real().CreateFolders(Path("no/such"));
   WriteFileAtomically(Path("no/such/folder"), "");
   EXPECT_THROW(FileSystem::Real().CreateFolders(Path("no/such/folder/x")), Error);
+}
+
+// Paths that lead nowhere are the user's to mend; a pipe is refused, not waited at.
+TEST_F(FileTest, WhatIsNoFileIsRefused) {
+  namespace fs = std::filesystem;
+  fs::create_symlink(Path("loop"), Path("loop"));
+  fs::create_symlink(Path("nothing"), Path("dangling"));
+  fs::create_symlink(folder_, Path("folder"));
+  ASSERT_EQ(::mkfifo(Path("pipe").c_str(), 0600), 0);
+  const std::string too_long(5000, 'x');
+  for (const std::string& name : {std::string("loop"), std::string("dangling"), std::string("folder"),
+                                  std::string("pipe"), std::string("pipe/x"), too_long}) {
+    try {
+      ReadFile(Path(name));
+      ADD_FAILURE() << name;
+    } catch (const UserError& error) {
+      EXPECT_NE(std::string(error.what()).find(Path(name)), std::string::npos) << error.what();
+    }
+  }
+  EXPECT_FALSE(FileSystem::Real().Exists(Path(too_long)));
+  EXPECT_TRUE(FileSystem::Real().Exists(Path("loop")));
 }
 
 // Whatever operation fails, and whether the process lives on or dies there: the old content or the new, nothing else.

@@ -115,5 +115,30 @@ TEST(GptSpec, ImpossibleConfigsNameTheKey) {
   ExpectRefused([](GptConfig& c) { c.dropout = 1.0; }, "model.dropout");
 }
 
+// Sizes whose products would leave 64 bits; the largest allowed ones do not.
+TEST(GptSpec, SizesAreBounded) {
+  ExpectRefused([](GptConfig& c) { c.layers = kMaxLayers + 1; }, "model.layers");
+  ExpectRefused([](GptConfig& c) { c.hidden = kMaxHidden + 4; }, "model.hidden");
+  ExpectRefused([](GptConfig& c) { c.hidden = int64_t{1} << 53; }, "model.hidden");
+  ExpectRefused([](GptConfig& c) { c.heads = kMaxHidden + 1; }, "model.heads");
+  ExpectRefused([](GptConfig& c) { c.ffn = kMaxFfn + 1; }, "model.ffn");
+  ExpectRefused([](GptConfig& c) { c.vocabulary = kMaxVocabulary + 1; }, "model.vocabulary");
+  ExpectRefused([](GptConfig& c) { c.context = kMaxContext + 1; }, "model.context");
+  for (const char* const family : {"gpt2", "llama"}) {
+    const ModelSpec spec = BuildGptSpec({.family = family,
+                                         .layers = 2,
+                                         .hidden = kMaxHidden,
+                                         .heads = 4,
+                                         .ffn = kMaxFfn,
+                                         .vocabulary = kMaxVocabulary,
+                                         .context = kMaxContext,
+                                         .tied = false});
+    const auto block = static_cast<double>(spec.layers[1].forward_flops.per_token);
+    EXPECT_GT(block, 0x1p43);
+    EXPECT_LT(3 * block * static_cast<double>(kMaxLayers), 0x1p63);
+    for (const ParameterSpec& p : spec.parameters) EXPECT_GT(p.numel(), 0) << p.name;
+  }
+}
+
 }  // namespace
 }  // namespace penstock::model
