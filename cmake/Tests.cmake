@@ -122,7 +122,9 @@ if(TARGET penstock AND PENSTOCK_WITH_TORCH AND PENSTOCK_SANITIZE STREQUAL "none"
   penstock_use_torch(logits_probe)
   add_test(NAME huggingface COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/tests/program/huggingface.py $<TARGET_FILE:penstock>
                                     $<TARGET_FILE:logits_probe>)
-  set_tests_properties(huggingface PROPERTIES LABELS program TIMEOUT 600 SKIP_RETURN_CODE 77)
+  add_test(NAME pretrained COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/tests/program/pretrained.py $<TARGET_FILE:penstock>
+                                   $<TARGET_FILE:logits_probe>)
+  set_tests_properties(huggingface pretrained PROPERTIES LABELS program TIMEOUT 900 SKIP_RETURN_CODE 77)
 endif()
 if(TARGET penstock AND PENSTOCK_SANITIZE STREQUAL "none")
   add_test(NAME tokenize_resume COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/tests/program/tokenize_resume.py $<TARGET_FILE:penstock>)

@@ -8,52 +8,24 @@ For GPT-2 and Llama shapes (tied and not, grouped-query attention, scaled RoPE, 
   in the reference library with equal logits; damaged folders are refused with the tensor named, and leave nothing.
 """
 import json
-import os
 import pathlib
 import shutil
-import subprocess
 import sys
 import tempfile
 
-cache = pathlib.Path(os.environ.get("PENSTOCK_CACHE", pathlib.Path.home() / ".cache/penstock"))
-reference = os.environ.get("PENSTOCK_REFERENCE_PYTHON") or str(cache / "venv-reference/bin/python3")
-if os.environ.get("PENSTOCK_IS_REFERENCE") != "1":
-    if not os.path.exists(reference):
-        print("skipped: the reference packages are not installed (make reference)")
-        sys.exit(77)
-    os.environ.update(PENSTOCK_IS_REFERENCE="1", HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1", OMP_NUM_THREADS="1")
-    os.execv(reference, [reference, *sys.argv])
-
-import torch
+from reference import Program, torch  # starts this script again where need be
 import transformers
 from safetensors.torch import load_file, save_file
 
-PENSTOCK = os.path.abspath(sys.argv[1])
-PROBE = os.path.abspath(sys.argv[2])  # prints the logits of prompts
-torch.set_num_threads(1)
-work = pathlib.Path(tempfile.mkdtemp(prefix="penstock-hf-"))
-environment = {**os.environ, "XDG_CONFIG_HOME": str(work)}
+penstock = Program(sys.argv[1], sys.argv[2], pathlib.Path(tempfile.mkdtemp(prefix="penstock-hf-")))
+work = penstock.work
 checks = 0
-
-
-def penstock(*arguments, code=0):
-    done = subprocess.run([PENSTOCK, *map(str, arguments)], capture_output=True, text=True, env=environment, cwd=work)
-    assert done.returncode == code, f"{arguments}: {done.returncode}\n{done.stdout}\n{done.stderr}"
-    return done.stdout + done.stderr
 
 
 def check(good, what):
     global checks
     checks += 1
     assert good, what
-
-
-def logits_of(checkpoint, prompts):
-    lines = "\n".join(" ".join(map(str, p)) for p in prompts)
-    done = subprocess.run([PROBE, str(checkpoint)], input=lines, capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr
-    rows = [torch.tensor([float(x) for x in line.split()]) for line in done.stdout.splitlines()]
-    return [row.view(len(p), -1) for row, p in zip(rows, prompts, strict=True)]
 
 
 def models():
@@ -74,13 +46,6 @@ def models():
         "original_max_position_embeddings": 32, "rope_theta": 10000.0})
 
 
-def differ(model, checkpoint, prompts):
-    ours = logits_of(checkpoint, prompts)
-    with torch.no_grad():
-        theirs = [model(torch.tensor([p])).logits[0] for p in prompts]
-    return max(float((a - b).abs().max()) for a, b in zip(ours, theirs, strict=True))
-
-
 def main():
     torch.manual_seed(1)
     prompts = [torch.randint(0, 300, (1 + i % 96,)).tolist() for i in range(100)]
@@ -95,7 +60,7 @@ def main():
         model.save_pretrained(folder, **shards)
         check(("llama" not in name) or (folder / "model.safetensors.index.json").exists(), "shards")
         penstock("checkpoint", "convert", folder, imported)
-        difference = differ(model, imported, prompts)
+        difference = penstock.difference(model, imported, prompts)
         print(f"{name}: logits of 100 prompts differ by at most {difference:.2e}")
         worst = max(worst, difference)
         check(difference <= 1e-4, name)
@@ -123,7 +88,7 @@ def main():
             tuned = work / f"{name}-tuned"
             penstock("checkpoint", "convert", run, tuned)
             theirs = transformers.AutoModelForCausalLM.from_pretrained(tuned, attn_implementation="eager").eval()
-            difference = differ(theirs, run, prompts)
+            difference = penstock.difference(theirs, run, prompts)
             print(f"{name}: after 8 steps of training, exported: {difference:.2e}")
             check(difference <= 1e-4, name)
             check(not torch.equal(theirs.state_dict()[next(iter(was))], was[next(iter(was))]), "nothing was trained")
