@@ -41,7 +41,7 @@ plan-test:  ## build and test the planning half without libtorch
 	@$(call configure,build-plan,plan) && cmake --build build-plan -j $(JOBS) && $(ctest) --build build-plan --preset plan
 
 # Only the tests in which ranks, buffers and parsers do something; a sanitized build of everything takes too long to be used.
-sanitized = $(shell for m in base schedule comm memory checkpoint runtime; do test -d tests/$$m && echo $${m}_test; done)
+sanitized = $(shell for m in base schedule comm memory checkpoint huggingface runtime; do test -d tests/$$m && echo $${m}_test; done)
 asan: setup  ## tests of parsers, communicator, memory and executor under the address and undefined-behaviour sanitizers
 	@$(call configure,build-asan,asan) && cmake --build build-asan -j $(JOBS) --target $(sanitized) && $(ctest) --build build-asan --preset asan --only $(sanitized)
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/json_depth.h"
 
 namespace penstock::huggingface {
 
@@ -34,8 +35,8 @@ std::string ReadText(const std::string& path, int64_t most, std::string_view wha
 Json ParseJsonObject(std::string_view text, const std::string& file) {
   std::vector<std::set<std::string>> open;  // keys of the objects around the place
   std::string twice;
-  const auto watch = [&](int depth, Json::parse_event_t event, Json& value) {
-    if (depth >= kMaxJsonDepth) throw UserError("{}: nested deeper than {}", file, kMaxJsonDepth);
+  if (IsNestedDeeper(text)) throw UserError("{}: nested deeper than {}", file, kMaxJsonDepth);
+  const auto watch = [&](int, Json::parse_event_t event, Json& value) {
     if (event == Json::parse_event_t::object_start) open.emplace_back();
     if (event == Json::parse_event_t::object_end) open.pop_back();
     if (event == Json::parse_event_t::key && !open.back().insert(value.get<std::string>()).second && twice.empty())

@@ -17,9 +17,8 @@ namespace penstock::huggingface {
 // A whole file. UserError when it is larger than `most` bytes, as no `what` is.
 std::string ReadText(const std::string& path, int64_t most, std::string_view what, FileSystem& files);
 
-// UserError when the text is no JSON object, is nested deeper than kMaxJsonDepth, or a key appears twice in it (at any
-// depth). What it returns can thus be printed and copied, which the library does by recursion.
-inline constexpr int kMaxJsonDepth = 64;
+// UserError when the text is no JSON object, is nested too deep (base/json_depth.h), or a key appears twice in it (at
+// any depth).
 nlohmann::json ParseJsonObject(std::string_view text, const std::string& file);
 
 // The value for a message: its beginning, when it is long.

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/json_depth.h"
 #include "base/nearest.h"
 #include "report/json_text.h"
 #include "schedule/operators.h"
@@ -84,6 +85,7 @@ class Reader {
       const std::string_view text = text_.substr(at, end - at);
       at = end + 1;
       if (text.empty()) continue;
+      if (IsNestedDeeper(text)) Fail("this line is nested too deep");
       line_ = Json::parse(text, nullptr, /*allow_exceptions=*/false);
       if (!line_.is_object()) Fail("this line is not a JSON object");
       if (!seen_head_)

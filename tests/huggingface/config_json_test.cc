@@ -6,7 +6,7 @@
 #include <random>
 
 #include "base/error.h"
-#include "huggingface/json_fields.h"
+#include "base/json_depth.h"
 
 namespace penstock::huggingface {
 namespace {
@@ -242,7 +242,7 @@ TEST(ConfigJson, DeepNesting) {
       EXPECT_EQ(message, "dir/config.json: nested deeper than 64");
     }
   std::string allowed = "0";
-  for (int i = 0; i < kMaxJsonDepth - 2; ++i) allowed = "[" + allowed + "]";
+  for (int i = 0; i < kMaxJsonDepth - 1; ++i) allowed = "[" + allowed + "]";
   const std::string begin = Minimal("gpt2").dump();
   EXPECT_EQ(Refusal(begin.substr(0, begin.size() - 1) + R"(,"x":)" + allowed + "}"), "accepted");
 }

@@ -48,6 +48,9 @@ TEST(TimelineIo, ErrorsNameFileAndLine) {
   EXPECT_EQ(error(head), "no error");
   EXPECT_EQ(error("").substr(0, 26), "t:0: there is nothing in i");
   EXPECT_EQ(error("[1]\n"), "t:1: this line is not a JSON object");
+  std::string deep(1'000'000, '[');
+  deep += std::string(1'000'000, ']');
+  EXPECT_EQ(error("{\"magic\":" + deep + "}\n"), "t:1: this line is nested too deep");
   EXPECT_EQ(error("{}\n").substr(0, 27), "t:1: this is not a timeline");
   EXPECT_EQ(error(head + "{\"rank\":0"), "t:2: this line is not a JSON object");
   EXPECT_EQ(error(head + "{\"rank\":1,\"index\":0}"), "t:2: 'rank' is not an integer in 0..0");

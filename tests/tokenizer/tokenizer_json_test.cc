@@ -186,6 +186,28 @@ TEST(TokenizerJson, RefusedByName) {
   EXPECT_NE(WhyRefused(folder.path + "/x.model").find("SentencePiece"), std::string::npos);
 }
 
+// Steps of steps of steps: the readers call themselves.
+TEST(TokenizerJson, DeepNesting) {
+  const Folder folder;
+  for (const char* const key : {"normalizer", "pre_tokenizer", "decoder", "post_processor", "ignored"}) {
+    const std::pair<std::string, const char*> kinds[] = {
+        {"[", "]"},
+        {R"({"type":"Sequence","normalizers":[)", "]}"},
+        {R"({"type":"Sequence","pretokenizers":[)", "]}"},
+        {R"({"type":"Sequence","decoders":[)", "]}"},
+    };
+    for (const auto& [open, close] : kinds) {
+      std::string text = R"({"version":"1.0",")" + std::string(key) + "\":";
+      for (int i = 0; i < 200'000; ++i) text += open;
+      for (int i = 0; i < 200'000; ++i) text += close;
+      folder.Write("tokenizer.json", text + "}");
+      const std::string message = WhyRefused(folder.path);
+      EXPECT_NE(message.find("nested deeper"), std::string::npos) << key << ": " << message.substr(0, 300);
+      EXPECT_NE(message.find(folder.path), std::string::npos);
+    }
+  }
+}
+
 // Every damaged file is a tokenizer that works, or refused with a message; nothing else (run under a sanitizer too).
 TEST(TokenizerJson, Mutations) {
   const Folder folder;

@@ -9,12 +9,14 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_depth.h"
 
 namespace penstock::tokenizer {
 
 using Json = nlohmann::json;
 
 inline Json ParseJsonObject(std::string_view text, const std::string& path) {
+  if (IsNestedDeeper(text)) throw UserError("{} is no tokenizer: nested deeper than {}", path, kMaxJsonDepth);
   Json json;
   try {
     json = Json::parse(text);
