@@ -65,6 +65,7 @@ TEST(ModelFolder, RoundTripOfEveryTypeInOneFileAndInShards) {
                                          SmallLlama(false, "linear"), SmallLlama(true, "llama3")})
     for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16, at::kHalf, at::kDouble})
       for (const int64_t most : {int64_t{5} << 30, int64_t{700}, int64_t{1}}) {
+        if (most == 1 && dtype != at::kFloat) continue;  // a file for each tensor: many to sync
         SCOPED_TRACE(fmt::format("{} {} tied {} {} {}", config.family, config.rope_scaling, config.tied,
                                  c10::toString(dtype), most));
         const TemporaryDirectory folder;
@@ -122,8 +123,8 @@ TEST(ModelFolder, RoundTripOfEveryTypeInOneFileAndInShards) {
         ++folders;
         sharded += !one;
       }
-  EXPECT_EQ(folders, 72);
-  EXPECT_EQ(sharded, 48);
+  EXPECT_EQ(folders, 54);
+  EXPECT_EQ(sharded, 30);
 }
 
 // fp32 to a narrower type and back is one rounding.
