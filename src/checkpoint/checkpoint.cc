@@ -156,6 +156,11 @@ at::Tensor Checkpoint::ReadElements(const StoredTensor& tensor, int64_t first, i
   return out;
 }
 
+at::Tensor Checkpoint::ReadModel(const std::string& name, const std::vector<int64_t>& shape) const {
+  const auto found = model().find(name);
+  return ReadModel(TensorSpec{name, found == model().end() ? at::kFloat : found->second.spec.dtype, shape});
+}
+
 at::Tensor Checkpoint::ReadModelElements(const TensorSpec& expected, int64_t first, int64_t count) const {
   return ReadElements(Find(Piece::Of::model, expected), first, count);
 }

@@ -61,6 +61,8 @@ class Checkpoint {
   void RequireOptimizer(const TensorSpec& expected) const { Find(Piece::Of::optimizer, expected); }
   // Full tensor, hashes verified. UserError as RequireModel and RequireOptimizer.
   at::Tensor ReadModel(const TensorSpec& expected) const { return Read(Find(Piece::Of::model, expected)); }
+  // The same in the type that was written, whichever.
+  at::Tensor ReadModel(const std::string& name, const std::vector<int64_t>& shape) const;
   at::Tensor ReadOptimizer(const TensorSpec& expected) const { return Read(Find(Piece::Of::optimizer, expected)); }
   // Elements [first, first + count) of the flattened tensor, for a rank that owns a part; may lie in several shards.
   // Not verified, because the hashes are of whole pieces: call Verify before, on one rank or on all.

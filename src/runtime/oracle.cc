@@ -173,6 +173,11 @@ Oracle::Oracle(const Job& job)
   }
 }
 
+void Oracle::Start(const checkpoint::Checkpoint& weights) {
+  for (size_t p = 0; p < parameters_.size(); ++p)
+    parameters_[p].copy_(weights.ReadModel(job_.spec.parameters[p].name, job_.spec.parameters[p].shape));
+}
+
 template <typename ParametersOf>
 at::Tensor Oracle::Loss(const nn::MicroBatchInputs& inputs, int64_t step, const ParametersOf& parameters_of) const {
   nn::LayerContext context;

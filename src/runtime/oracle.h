@@ -14,6 +14,7 @@
 #include <memory>
 #include <vector>
 
+#include "checkpoint/checkpoint.h"
 #include "nn/layer.h"
 #include "optim/optimizer.h"
 #include "runtime/job.h"
@@ -31,6 +32,8 @@ class Oracle {
  public:
   explicit Oracle(const Job& job);
   virtual ~Oracle() = default;
+  // Instead of initial weights; before the first step.
+  void Start(const checkpoint::Checkpoint& weights);
   virtual OracleStep Step(const StepBinding& binding) = 0;
   const std::vector<at::Tensor>& parameters() const { return parameters_; }
   const std::vector<optim::OptimizerState>& states() const { return states_; }

@@ -135,14 +135,10 @@ void LoadState(const Job& job, const checkpoint::Checkpoint& from, RankState& st
 }
 
 void LoadWeights(const Job& job, const checkpoint::Checkpoint& from, RankState& state) {
-  const std::vector<TensorSpec> model = ModelTensors(job);
-  for (size_t p = 0; p < model.size(); ++p) {
+  for (size_t p = 0; p < job.spec.parameters.size(); ++p) {
     const int index = static_cast<int>(p);
-    if (!state.holds(index)) continue;
-    TensorSpec stored = model[p];
-    if (const auto found = from.model().find(stored.name); found != from.model().end())
-      stored.dtype = found->second.spec.dtype;
-    state.parameter(index).copy_(from.ReadModel(stored));
+    const model::ParameterSpec& parameter = job.spec.parameters[p];
+    if (state.holds(index)) state.parameter(index).copy_(from.ReadModel(parameter.name, parameter.shape));
   }
 }
 

@@ -100,8 +100,10 @@ def main():
         penstock("checkpoint", "convert", half, work / f"{name}-from-bf16")
 
     with_tokenizer()
+    with_sentencepiece()
     damaged()
     print(f"{checks} checks passed; largest difference of logits {worst:.2e}")
+    shutil.rmtree(work)
 
 
 def with_tokenizer():
@@ -126,6 +128,24 @@ def with_tokenizer():
         check(theirs.eos_token == end, f"{name}: end of text is {theirs.eos_token}")
         out = penstock("generate", work / f"{name}-in", "--prompt", "the ", "--tokens", 3)
         check(out.startswith("the "), out)
+
+
+def with_sentencepiece():
+    """Both the SentencePiece library and libtorch bring protobuf: here they are in one process, at work."""
+    import sentencepiece
+    for kind in ("bpe", "unigram"):
+        sentencepiece.SentencePieceTrainer.train(input=str(work / "text.txt"), model_prefix=str(work / kind), vocab_size=300,
+                                                 model_type=kind, byte_fallback=True, minloglevel=2, hard_vocab_limit=False)
+        text = "the quick na\u00efve fox \u6f22"
+        ours = json.loads(penstock("tokenizer", "inspect", work / f"{kind}.model", "--text", text, "--json"))["text"]["ids"]
+        theirs = sentencepiece.SentencePieceProcessor(model_file=str(work / f"{kind}.model")).encode(text)
+        check(ours == theirs, f"{kind}: {ours}, the library {theirs}")
+        run = work / f"{kind}-sp"
+        (work / f"{kind}.toml").write_text(
+            f'[train]\nsteps = 2\n[model]\nlayers = 1\nhidden = 32\nheads = 2\n[data]\nsource = "text"\nsequence = 32\n'
+            f'path = "text.txt"\ntokenizer = "{kind}.model"\n')
+        penstock("train", work / f"{kind}.toml", "--set", f"run.dir={run}")
+        check(penstock("generate", run, "--prompt", "the", "--tokens", 3).startswith("the"), kind)
 
 
 def damaged():

@@ -78,6 +78,10 @@ int RunCompare(const CompareOptions& options, std::ostream& out, std::ostream& l
     const std::string& path_b = options.b.empty() ? options.a : options.b;
     const LoadedSettings settings_b(path_b, Joined(options.assignments, options.assignments_b));
     other = FirstDifference(ComputationOf(settings_a), ComputationOf(settings_b));
+    const std::string &weights_a = settings_a.values.checkpoint.weights,
+                      &weights_b = settings_b.values.checkpoint.weights;
+    if (other.empty() && weights_a != weights_b)
+      other = fmt::format("checkpoint.weights is \"{}\" here and \"{}\" there", weights_a, weights_b);
     if (!other.empty()) bits_promised = false;
     bits_promised = bits_promised && settings_b.values.numerics.reproducible;
     if (settings_a.values.train.steps != settings_b.values.train.steps)

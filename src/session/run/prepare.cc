@@ -78,6 +78,7 @@ runtime::TrainLoop MakeLoop(const LoadedSettings& settings, const PreparedRun& r
   loop.job = &run.job;
   loop.schedule = &run.plan.schedule;
   loop.end_step = s.train.steps;
+  loop.weights = run.weights.get();
   loop.bind = [&run](int64_t step, int64_t applied) { return BindStep(*run.batches, step, applied); };
   loop.world.deadline = std::chrono::milliseconds(static_cast<int64_t>(s.runtime.deadline * 1000));
   loop.world.intra_op_threads = static_cast<int>(s.runtime.intra_op_threads);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "checkpoint/checkpoint.h"
 #include "data/batches.h"
 #include "data/config.h"
 #include "runtime/job.h"
@@ -25,6 +26,8 @@ struct PreparedRun {
   runtime::Job job;
   data::TextData text;  // empty when the dataset was given
   std::shared_ptr<const data::Batches> batches;
+  // What a run that resumes nothing starts with; null: initial weights. Prepare leaves it so (start_weights.h).
+  std::shared_ptr<const checkpoint::Checkpoint> weights;
 };
 
 // `dataset`: instead of the one that [data] names (tests). UserError as MakePlan, LoadTextData; the schedule must be

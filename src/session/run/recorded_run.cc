@@ -15,6 +15,7 @@
 #include "optim/optimizer.h"
 #include "runtime/oracle.h"
 #include "session/run/rounding.h"
+#include "session/run/start_weights.h"
 
 namespace penstock::session {
 namespace {
@@ -164,6 +165,7 @@ RecordedRun RecordRun(const LoadedSettings& settings, PreparedRun& run, std::str
   SetComputation(run.job, recorded);
   Recorder recorder(run.job.spec, recorded, rounding);
   const ObserverScope scope(run.job, recorder);
+  run.weights = OpenStartWeights(settings, run);
   runtime::TrainLoop loop = MakeLoop(settings, run);
   loop.after_step = [&](const runtime::StepReport& step) {
     recorded.losses.push_back(step.result.verdict.loss);
@@ -183,11 +185,13 @@ RecordedRun RecordOracle(const LoadedSettings& settings, PreparedRun& run, Oracl
   SetComputation(run.job, recorded);
   Recorder recorder(run.job.spec, recorded, RecordRounding::yes);
   const ObserverScope scope(run.job, recorder);
+  run.weights = OpenStartWeights(settings, run);
   // On a rank thread, so that thread counts and floating-point state are those of a rank.
   comm::ThreadWorldOptions world;
   world.intra_op_threads = static_cast<int>(settings.values.runtime.intra_op_threads);
   comm::RunThreadRanks(1, world, [&](comm::Communicator&) {
     const auto oracle = kind == OracleKind::plain ? runtime::MakePlainLoop(run.job) : runtime::MakeWholeBatch(run.job);
+    if (run.weights != nullptr) oracle->Start(*run.weights);
     int64_t applied = 0;
     LossScale loss_scale(run.job.loss_scale);
     for (int64_t step = 0; step < settings.values.train.steps; ++step) {

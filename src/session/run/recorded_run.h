@@ -51,11 +51,13 @@ struct RecordedRun {
 
 enum class RecordRounding { yes, no };  // no: when the other side of a comparison has it (a quarter faster)
 
-// Runs all steps of the prepared run on thread ranks.
+// Runs all steps of the prepared run on thread ranks, from the beginning: from initial weights, or what
+// checkpoint.weights names.
 RecordedRun RecordRun(const LoadedSettings& settings, PreparedRun& run, std::string title,
                       RecordRounding rounding = RecordRounding::yes);
 
 enum class OracleKind { plain, whole };  // runtime/oracle.h
+// The same for a reference.
 RecordedRun RecordOracle(const LoadedSettings& settings, PreparedRun& run, OracleKind kind);
 
 struct RunComparison {

@@ -33,6 +33,7 @@
 #include "session/run/run_directory.h"
 #include "session/run/run_readme.h"
 #include "session/run/sample.h"
+#include "session/run/start_weights.h"
 
 namespace penstock::session {
 namespace {
@@ -151,29 +152,14 @@ class TrainRun {
                           directory_.checkpoint, s().optimizer.name);
   }
 
-  // Of another run or of a conversion; only the weights count.
-  void OpenWeights() {
-    const std::string& path = s().checkpoint.weights;
-    weights_ = std::make_unique<checkpoint::Checkpoint>(checkpoint::ResolveCheckpoint(CheckpointsOf(path)));
-    weights_->RequireModel(ModelFingerprint(run_->job.spec));
-    LoadedSettings there;
-    there.config.LoadText(weights_->state().config, weights_->path() + " (its configuration)");
-    const nlohmann::ordered_json ours = settings_.config.Json().at("model"), theirs = there.config.Json().at("model");
-    // The fingerprint holds names and shapes; these make another function of the same tensors.
-    for (const char* key : {"heads", "norm_eps", "rope_base", "rope_scaling", "rope_factor", "rope_low_frequency",
-                            "rope_high_frequency", "rope_original_context"})
-      if (ours.at(key) != theirs.at(key))
-        throw UserError("checkpoint.weights: '{}' has model.{} = {} and this run {}; set it to the same", path, key,
-                        theirs.at(key).dump(), ours.at(key).dump());
-    if (run_->text.tokenizer != nullptr) RequireTokenizer(weights_->state(), weights_->path(), *run_->text.tokenizer);
-  }
-
   void OpenCheckpoint() {
     if (!s().checkpoint.weights.empty() && s().checkpoint.resume != "auto" && s().checkpoint.resume != "never")
       throw UserError("checkpoint.weights and checkpoint.resume = '{}' both say where the run starts; set one",
                       s().checkpoint.resume);
-    if (directory_.checkpoint.empty() && !s().checkpoint.weights.empty()) OpenWeights();
-    if (directory_.checkpoint.empty()) return;
+    if (directory_.checkpoint.empty()) {
+      run_->weights = OpenStartWeights(settings_, *run_);
+      return;
+    }
     from_ = std::make_unique<checkpoint::Checkpoint>(directory_.checkpoint);
     from_->RequireModel(ModelFingerprint(run_->job.spec));
     CheckEnvironment(from_->state());
@@ -230,7 +216,7 @@ class TrainRun {
                           run_->plan.schedule.num_ranks(), s().runtime.intra_op_threads, cores);
     if (directory_.start == RunStart::resume)
       log_ << fmt::format("resume from '{}' at step {}\n", directory_.checkpoint, directory_.first_step);
-    if (weights_) log_ << fmt::format("weights of '{}'; everything else starts fresh\n", weights_->path());
+    if (run_->weights) log_ << fmt::format("weights of '{}'; everything else starts fresh\n", run_->weights->path());
     if (from_ && run_->job.loss_scale.enabled && !saved_scale_)
       log_ << fmt::format("note: '{}' has no loss scale; it starts at {}\n", directory_.checkpoint,
                           run_->job.loss_scale.initial);
@@ -247,7 +233,6 @@ class TrainRun {
       loop.applied_updates = from_->state().applied_updates;
       loop.loss_scale = saved_scale_;
     }
-    loop.weights = weights_.get();
     loop.timeline_first = loop.first_step + std::min(s().report.timeline_first, loop.end_step - loop.first_step - 1);
     loop.timeline_count = s().report.timeline_steps;
     const int ranks = run_->plan.schedule.num_ranks();
@@ -486,8 +471,7 @@ class TrainRun {
   LoadedSettings settings_;
   std::unique_ptr<PreparedRun> run_;
   RunDirectory directory_;
-  std::unique_ptr<checkpoint::Checkpoint> weights_;  // what a fresh run starts with
-  std::unique_ptr<checkpoint::Checkpoint> from_;     // what the run goes on from
+  std::unique_ptr<checkpoint::Checkpoint> from_;  // what the run goes on from
   std::optional<checkpoint::NextStep> expected_first_;
   std::optional<LossScaleState> saved_scale_;
   runtime::TrainOutcome outcome_;
