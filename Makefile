@@ -41,12 +41,13 @@ plan-test:  ## build and test the planning half without libtorch
 	@$(call configure,build-plan,plan) && cmake --build build-plan -j $(JOBS) && $(ctest) --build build-plan --preset plan
 
 # Only the tests in which ranks, buffers and parsers do something; a sanitized build of everything takes too long to be used.
-sanitized = $(shell for m in base schedule comm memory checkpoint huggingface runtime; do test -d tests/$$m && echo $${m}_test; done)
+sanitized = $(shell for m in base schedule comm memory tokenizer data checkpoint huggingface runtime; do test -d tests/$$m && echo $${m}_test; done)
+threaded = $(filter comm_test memory_test tokenizer_test data_test runtime_test,$(sanitized))
 asan: setup  ## tests of parsers, communicator, memory and executor under the address and undefined-behaviour sanitizers
 	@$(call configure,build-asan,asan) && cmake --build build-asan -j $(JOBS) --target $(sanitized) && $(ctest) --build build-asan --preset asan --only $(sanitized)
 
-tsan: setup  ## tests of communicator, memory and executor under the thread sanitizer
-	@$(call configure,build-tsan,tsan) && cmake --build build-tsan -j $(JOBS) --target $(filter comm_test memory_test runtime_test,$(sanitized)) && $(ctest) --build build-tsan --preset tsan --only $(filter comm_test memory_test runtime_test,$(sanitized))
+tsan: setup  ## tests of communicator, memory, tokenizers and executor under the thread sanitizer
+	@$(call configure,build-tsan,tsan) && cmake --build build-tsan -j $(JOBS) --target $(threaded) && $(ctest) --build build-tsan --preset tsan --only $(threaded)
 
 bench: build  ## timed comparisons; prints ratios
 	@test -z "$(wildcard bench/*_bench.cc)" || cmake --build build -j $(JOBS) --target benches
