@@ -22,21 +22,21 @@ if [ -n "${PENSTOCK_REFERENCE_PYTHON:-}" ]; then
   say "using $PENSTOCK_REFERENCE_PYTHON"
   exit 0
 fi
-readonly wanted="${packages[*]} ${alone[*]}"
+libtorch=$(bash scripts/find_libtorch.sh 2>/dev/null || true)
+torch=$([ -n "$libtorch" ] && [ -e "$libtorch/__init__.py" ] && dirname "$libtorch" || true)
+[ -n "$torch" ] || say "no importable torch: tests that need it beside these packages will be skipped (make setup, then again)"
+readonly wanted="${packages[*]} ${alone[*]} torch in ${torch:-none}"
 if [ "$(cat "$venv/penstock-packages" 2>/dev/null)" = "$wanted" ]; then
   say "$venv has everything"
   exit 0
 fi
-say "installing $wanted into $venv (600 MB)"
+say "installing ${packages[*]} ${alone[*]} into $venv (600 MB)"
 rm -rf "$venv.partial"
 mkdir -p "$cache"
 python3 -m venv "$venv.partial"
 "$venv.partial/bin/pip" install --quiet --disable-pip-version-check --no-input "${packages[@]}"
 "$venv.partial/bin/pip" install --quiet --disable-pip-version-check --no-input --no-deps "${alone[@]}"
-libtorch=$(bash scripts/find_libtorch.sh 2>/dev/null || true)
-if [ -n "$libtorch" ] && [ -e "$libtorch/__init__.py" ]; then
-  dirname "$libtorch" > "$(echo "$venv.partial"/lib/python3*/site-packages)/penstock_torch.pth"
-fi
+[ -z "$torch" ] || echo "$torch" > "$(echo "$venv.partial"/lib/python3*/site-packages)/penstock_torch.pth"
 echo "$wanted" > "$venv.partial/penstock-packages"
 rm -rf "$venv"
 mv "$venv.partial" "$venv"

@@ -251,6 +251,7 @@ TrainOutcome RunTrainLoop(const TrainLoop& loop, bool keep_state) {
         report.step = step - 1;
         report.loss_scale = scale_before;
       }
+      const Clock::time_point saving = Clock::now();
       if (saver && rank == 0 && applied_now) saver->AfterStep(step, report.result.verdict.loss, NormOf(report.result));
       const bool due = wrong ? loop.save_at_stop && step > loop.first_step && saved != step - 1
                              : (loop.save_after && loop.save_after(step)) || (stop && loop.save_at_stop);
@@ -258,9 +259,9 @@ TrainOutcome RunTrainLoop(const TrainLoop& loop, bool keep_state) {
         saver->Save(rank == 0 ? loop.state_after(report) : checkpoint::TrainState(),
                     /*wait=*/stop || step + 1 == loop.end_step);
         saved = step;
-        step_start = Clock::now();
       }
       if (saver) saver->Poll();
+      if (saver) step_start += Clock::now() - saving;  // not part of any step
       tell_published();
       stopped = stop;
       if (stop) break;

@@ -234,6 +234,9 @@ void CheckpointSettings::Declare(config::Section& s) {
       "weights", &weights,
       {.help = "a checkpoint or run whose weights the run starts with, at step 0 and with a fresh optimizer; once it "
                "has checkpoints of its own, it goes on from those"});
+  s.Bool("other_rope", &other_rope,
+         {.help = "the run may rotate otherwise (model.rope_*) than the weights it starts from were trained with, as "
+                  "when a context is extended"});
 }
 
 void ReportSettings::Declare(config::Section& s) {

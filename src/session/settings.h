@@ -74,6 +74,7 @@ struct CheckpointSettings {
   int64_t keep_every = 0;
   int64_t snapshot = int64_t{1} << 30;
   bool self_check = true;
+  bool other_rope = false;
   std::string resume = "auto";
   std::string weights;
   void Declare(config::Section& s);

@@ -3,11 +3,14 @@
 #include <ATen/ops/arange.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <set>
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -91,6 +94,35 @@ std::string Damaged(const std::string& bytes, const std::string& other, std::mt1
   return damaged;
 }
 
+// Pieces of a shard file that have bytes, in their order: where in the file it ends, and its name.
+std::vector<std::pair<size_t, std::string>> EndsOf(const std::string& bytes) {
+  uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), sizeof length);
+  const auto header = nlohmann::json::parse(bytes.substr(8, length));
+  std::vector<std::pair<size_t, std::string>> ends;
+  for (const auto& [name, entry] : header.items()) {
+    if (name == "__metadata__") continue;
+    const size_t begin = entry.at("data_offsets")[0], end = entry.at("data_offsets")[1];
+    if (begin < end) ends.emplace_back(8 + length + end, name);
+  }
+  std::sort(ends.begin(), ends.end());
+  return ends;
+}
+
+// The pieces that differ, when the length is the same and all that differs is data; else none.
+std::set<std::string> DamagedPieces(const std::string& bytes, const std::string& damaged) {
+  std::set<std::string> pieces;
+  if (damaged.size() != bytes.size()) return pieces;
+  uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), sizeof length);
+  if (damaged.compare(0, 8 + length, bytes, 0, 8 + length) != 0) return pieces;
+  const auto ends = EndsOf(bytes);
+  for (size_t i = 8 + length; i < bytes.size(); ++i)
+    if (bytes[i] != damaged[i])
+      pieces.insert(std::find_if(ends.begin(), ends.end(), [&](const auto& end) { return i < end.first; })->second);
+  return pieces;
+}
+
 TEST(Mutation, AThousandDamagedCheckpointsAreRefused) {
   const TemporaryDirectory directory;
   const std::string before = SaveSharded(directory.path(), 1);
@@ -113,14 +145,17 @@ TEST(Mutation, AThousandDamagedCheckpointsAreRefused) {
   for (const auto& [file, unused] : contents) files.push_back(file);
 
   std::mt19937_64 rng(20);
-  int loaded = 0, named = 0, in_shards = 0;
+  int loaded = 0, named = 0, in_shards = 0, in_data = 0;
   for (int i = 0; i < 1000; ++i) {
     const std::string& file = files[rng() % files.size()];
     const bool removed = rng() % 50 == 0;
+    std::set<std::string> pieces;  // when exactly these are damaged
     if (removed) {
       std::filesystem::remove(file);
     } else {
-      Write(file, Damaged(contents[file], contents[files[rng() % files.size()]], rng));
+      const std::string damaged = Damaged(contents[file], contents[files[rng() % files.size()]], rng);
+      if (file != manifest) pieces = DamagedPieces(contents[file], damaged);
+      Write(file, damaged);
     }
     try {
       Checkpoint(path).Verify();
@@ -134,6 +169,13 @@ TEST(Mutation, AThousandDamagedCheckpointsAreRefused) {
         const bool found = std::any_of(tensors.begin(), tensors.end(), names);
         named += found;
         EXPECT_TRUE(found) << message;
+        if (!pieces.empty()) {
+          ++in_data;
+          EXPECT_TRUE(std::any_of(
+              pieces.begin(), pieces.end(),
+              [&](const std::string& piece) { return message.find("'" + piece + "'") != std::string::npos; }))
+              << "mutation " << i << " damaged " << *pieces.begin() << ": " << message;
+        }
         EXPECT_NE(message.find(file), std::string::npos) << message;
       } else {
         EXPECT_TRUE(removed || message.find(kManifestFile) != std::string::npos) << message;
@@ -147,6 +189,7 @@ TEST(Mutation, AThousandDamagedCheckpointsAreRefused) {
   EXPECT_EQ(loaded, 0);
   EXPECT_EQ(named, in_shards);
   EXPECT_GT(in_shards, 600);
+  EXPECT_GT(in_data, 100);
   Checkpoint(path).Verify();
   EXPECT_EQ(FindNewestCheckpoint(directory.path()).path, path);
   RecordProperty("refused", 1000 - loaded);

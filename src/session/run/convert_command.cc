@@ -116,10 +116,12 @@ int Import(const ConvertCommandOptions& options, std::ostream& out) {
   const huggingface::ModelFolder from(options.from);
   PendingFolder pending(options.to);
   const GptConfig& config = from.config().model;
+  // So that config.toml can be used from any folder, and copied.
+  const std::string place = std::filesystem::absolute(pending.to()).lexically_normal().string();
   std::string note;
   const auto tokenizer = TokenizerBeside(options, config.vocabulary, note);
   const std::string tokenizer_place =
-      tokenizer == nullptr || tokenizer->files().empty() ? "bytes" : pending.to() + "/" + kTokenizerFolder;
+      tokenizer == nullptr || tokenizer->files().empty() ? "bytes" : place + "/" + kTokenizerFolder;
   std::string toml = ModelToml(config);
   toml += fmt::format("\n[data]\ntokenizer = {}\nsequence = {}\n", Quoted(tokenizer_place),
                       std::min<int64_t>(config.context, 1024));
@@ -137,7 +139,7 @@ int Import(const ConvertCommandOptions& options, std::ostream& out) {
       pending.path() + "/config.toml",
       "# Trains on from these weights, with a fresh optimizer. Say on what: data.source, data.path, steps "
       "and learning rate\n# with --set, or here in a copy.\n" +
-          toml + fmt::format("\n[checkpoint]\nweights = {}\n", Quoted(pending.to())));
+          toml + fmt::format("\n[checkpoint]\nweights = {}\n", Quoted(place)));
   pending.Publish();
   out << fmt::format("{}: {} with {} parameters from {} file{}, fp32\n", pending.to(), config.family,
                      FormatCount(from.spec().parameter_count()), from.weights().num_files(),
@@ -145,7 +147,8 @@ int Import(const ConvertCommandOptions& options, std::ostream& out) {
   for (const std::string& n : from.config().notes) out << "note: " << n << "\n";
   if (tokenizer == nullptr) out << fmt::format("note: no tokenizer was taken: {}; --tokenizer names one\n", note);
   out << fmt::format(
-      "train on:  penstock train {}/config.toml --set data.path=...\nuse:       penstock generate {} ...\n",
+      "train on:  penstock train {}/config.toml --set data.source=text data.path=FILE\nuse:       penstock generate {} "
+      "...\n",
       pending.to(), pending.to());
   return 0;
 }

@@ -106,7 +106,7 @@ std::string ComputationOf(const LoadedSettings& settings) {
   return kept.dump();
 }
 
-std::string FirstDifference(const std::string& here, const std::string& there) {
+std::vector<std::string> Differences(const std::string& here, const std::string& there) {
   const auto a = nlohmann::ordered_json::parse(here);
   // The record is a flat object. Deeper ones are damage, and writing them back would be recursive.
   bool flat = true;
@@ -115,7 +115,8 @@ std::string FirstDifference(const std::string& here, const std::string& there) {
     return flat;
   };
   const auto b = nlohmann::ordered_json::parse(there, bounded, /*allow_exceptions=*/false);
-  if (!flat || !b.is_object()) return "its record of the configuration cannot be read";
+  if (!flat || !b.is_object()) return {"its record of the configuration cannot be read"};
+  std::vector<std::string> differences;
   for (const auto& [key, value] : a.items()) {
     if (key == "train.steps") continue;
     const auto other = b.find(key);
@@ -123,11 +124,17 @@ std::string FirstDifference(const std::string& here, const std::string& there) {
       // A key that came later: there it was what it is by default.
       static const auto by_default = nlohmann::ordered_json::parse(ComputationOf(LoadedSettings()));
       if (by_default.find(key) != by_default.end() && by_default.at(key) == value) continue;
-      return fmt::format("{} is {} here and was not known there", key, value.dump());
+      differences.push_back(fmt::format("{} is {} here and was not known there", key, value.dump()));
+    } else if (*other != value) {
+      differences.push_back(fmt::format("{} is {} here and {} there", key, value.dump(), other->dump()));
     }
-    if (*other != value) return fmt::format("{} is {} here and {} there", key, value.dump(), other->dump());
   }
-  return "";
+  return differences;
+}
+
+std::string FirstDifference(const std::string& here, const std::string& there) {
+  const std::vector<std::string> all = Differences(here, there);
+  return all.empty() ? "" : all.front();
 }
 
 }  // namespace penstock::session

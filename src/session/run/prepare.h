@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "checkpoint/checkpoint.h"
 #include "data/batches.h"
@@ -47,7 +48,9 @@ std::string ModelFingerprint(const model::ModelSpec& spec);
 
 // The settings that say what is computed, and nothing about the layout, as JSON text with a key per setting.
 std::string ComputationOf(const LoadedSettings& settings);
-// "model.layers is 4 here and 6 there" for the first key that differs; empty when none does. train.steps may differ.
+// "model.layers is 4 here and 6 there" for every key that differs (train.steps may), and for the first of them, empty
+// when there is none.
+std::vector<std::string> Differences(const std::string& here, const std::string& there);
 std::string FirstDifference(const std::string& here, const std::string& there);
 
 }  // namespace penstock::session

@@ -1,8 +1,10 @@
 // checkpoint.weights: comparisons start from them too, and what they must fit.
-#include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/next_step.h"
 #include "session/run/compare_command.h"
 #include "session/run/tiny_run.h"
 
@@ -63,6 +65,55 @@ TEST(StartWeights, AnotherFunctionOfTheSameTensorsIsRefused) {
     } catch (const UserError& error) {
       EXPECT_NE(std::string(error.what()).find(expected), std::string::npos) << error.what();
     }
+  }
+}
+
+std::string RefusalOf(const TinyRun& run, std::vector<std::string> assignments) {
+  assignments.insert(assignments.end(),
+                     {"data.path='" + run.text_path() + "'", "run.dir='" + run.folder() + "/other'"});
+  std::ostringstream out, log;
+  try {
+    session::RunTrain({.config = run.folder() + "/tiny.toml", .assignments = assignments, .json = true}, out, log);
+    return "";
+  } catch (const UserError& error) {
+    return error.what();
+  }
+}
+
+// Case D1: a checkpoint of another run may be gone on from, not as another function of its tensors.
+TEST(StartWeights, NeitherIsResumingAsOne) {
+  const TinyRun run({"model.family='llama'"});
+  const std::string resume = "checkpoint.resume='" + run.path() + "/checkpoints/step-00000004'";
+  const std::string refusal =
+      RefusalOf(run, {"model.family='llama'", resume, "train.steps=6", "model.heads=2", "model.rope_base=500000.0"});
+  EXPECT_NE(refusal.find("model.heads = 4 and this run 2"), std::string::npos) << refusal;
+  EXPECT_NE(refusal.find("model.rope_base"), std::string::npos) << refusal;
+  EXPECT_EQ(RefusalOf(run, {"model.family='llama'", resume, "train.steps=6", "model.rope_base=500000.0",
+                            "checkpoint.other_rope=true"}),
+            "");
+}
+
+// Case D1: a state that is so wrong that its first step cannot be applied must not pass for one that has no check.
+TEST(StartWeights, AStateThatGivesNoFiniteStepIsNotTrainedOn) {
+  TinyRun run({"train.on_nonfinite='skip'"});
+  const std::string path = run.path() + "/checkpoints/step-00000004";
+  const auto next = checkpoint::ReadNextStep(path);
+  ASSERT_TRUE(next);
+  {
+    const checkpoint::Checkpoint from(path);
+    checkpoint::NamedTensors model, optimizer;
+    for (const auto& [name, tensor] : from.model()) model[name] = from.ReadModel(tensor.spec).clone();
+    for (const auto& [name, tensor] : from.optimizer()) optimizer[name] = from.ReadOptimizer(tensor.spec).clone();
+    model.begin()->second.fill_(std::numeric_limits<float>::quiet_NaN());
+    checkpoint::SaveCheckpoint(run.path() + "/checkpoints", from.state(), checkpoint::FromMemory(model),
+                               checkpoint::FromMemory(optimizer));
+  }
+  checkpoint::WriteNextStep(path, *next);
+  try {
+    run.Train({"train.steps=6"});
+    ADD_FAILURE() << "trained on";
+  } catch (const WorldError& error) {
+    EXPECT_NE(std::string(error.what()).find("the first step after loading"), std::string::npos) << error.what();
   }
 }
 
