@@ -1,5 +1,6 @@
 #include "data/tokenize.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -78,8 +79,8 @@ class Run {
       throw UserError("'{}' is being written by {}; wait for it, or choose another --out", options_.out,
                       FileLock::Holder(In("tokenize.lock")));
     if (lock == nullptr) throw WorldError(fmt::format("cannot write in '{}': {}", options_.out, why));
-    if (files_.Exists(In(kTokenizeSummary)) && DifferenceTo(In(kTokenizeSummary), job_, files_).empty() &&
-        !options_.overwrite)
+    if (!options_.overwrite && files_.Exists(In(kTokenizeSummary)) &&
+        DifferenceTo(In(kTokenizeSummary), job_, files_).empty())
       return AlreadyComplete();
     Prepare();
     RemoveLeftovers();
@@ -95,38 +96,67 @@ class Run {
   }
 
  private:
+  static constexpr std::array<const char*, 2> kStreams = {kTrainTokens, kValidationTokens};
+
   std::string In(const std::string& name) const { return options_.out + "/" + name; }
+  size_t Streams() const { return options_.validation > 0 ? 2 : 1; }
 
   TokenizeResult AlreadyComplete() {
-    const Json summary = Json::parse(ReadFile(In(kTokenizeSummary), files_));
     try {
-      ReadSummary(summary);
+      ReadSummary(Json::parse(ReadFile(In(kTokenizeSummary), files_)));
     } catch (const nlohmann::json::exception& error) {
       throw UserError("'{}' cannot be read ({}); --overwrite starts anew", In(kTokenizeSummary), error.what());
     }
+    for (size_t s = 0; s < Streams(); ++s) CheckTokens(s);
+    // What is not there is not overwritten.
+    if (files_.List(In(kTokenizerFolder)).empty()) WriteTokenizer();
     result_.was_complete = true;
     files_.RemoveAll(folder_);
     return result_;
   }
 
-  // Makes the folder one of this job, with or without parts of it.
+  // Does the token file fit the summary? Its header and length are looked at, not its hashes.
+  void CheckTokens(size_t stream) const {
+    const std::string path = In(kStreams[stream]);
+    std::string why;
+    if (!files_.Exists(path)) {
+      why = fmt::format("'{}' is not there", path);
+    } else {
+      try {
+        const TokenFile file(path);
+        if (file.tokens() != result_.tokens[stream] || file.documents() != result_.documents[stream] ||
+            file.info().fingerprint != tokenizer_.Fingerprint())
+          why = fmt::format("'{}' has {} tokens in {} documents of the tokenizer {}", path, file.tokens(),
+                            file.documents(), file.info().fingerprint);
+      } catch (const UserError& error) {
+        why = error.what();
+      }
+    }
+    if (!why.empty())
+      throw UserError("{}, and '{}' says {} tokens in {} documents of {}; --overwrite makes all of it again", why,
+                      In(kTokenizeSummary), result_.tokens[stream], result_.documents[stream],
+                      tokenizer_.Fingerprint());
+  }
+
+  // Makes the folder one of this job, with or without parts of it. The results of another run stay until this one's are
+  // there (Publish): the tokenizer may be nowhere else, and a run may end without a result.
   void Prepare() {
     const std::string journal = folder_ + "/journal.json";
-    if (files_.Exists(journal) && !files_.Exists(In(kTokenizeSummary))) {
+    const bool begun = files_.Exists(journal), published = files_.Exists(In(kTokenizeSummary));
+    if (begun) {
       const std::string difference = DifferenceTo(journal, job_, files_);
-      if (difference.empty()) return;
-      if (!options_.overwrite)
+      // Without a summary, what is there may have been put there by this job.
+      if (difference.empty() && (options_.overwrite || !published)) return;
+      if (!options_.overwrite && !published)
         throw UserError(
             "'{}' holds the beginning of another tokenization ({}); give the same command to finish that one, choose "
             "another --out, or --overwrite",
             options_.out, difference);
     }
-    for (const char* name : {kTokenizeSummary, kTrainTokens, kValidationTokens, kTokenizerFolder}) {
-      if (!files_.Exists(In(name))) continue;
-      if (!options_.overwrite)
-        throw UserError("'{}' exists already and is not overwritten; choose another --out, or --overwrite", In(name));
-      files_.RemoveAll(In(name));
-    }
+    if (!options_.overwrite)
+      for (const char* name : {kTokenizeSummary, kTrainTokens, kValidationTokens, kTokenizerFolder})
+        if (files_.Exists(In(name)))
+          throw UserError("'{}' exists already and is not overwritten; choose another --out, or --overwrite", In(name));
     files_.RemoveAll(folder_);
     files_.CreateFolders(folder_);
     WriteFileAtomically(journal, Json{{"format", "penstock tokenize"}, {"version", 1}, {"job", job_}}.dump(2) + "\n",
@@ -169,10 +199,8 @@ class Run {
   void Publish(TokenizeParts& parts) {
     WorkProgress progress("write", parts.bytes_of_files(), WorkProgress::Unit::bytes, sink_);
     int64_t written = 0;
-    const int streams = options_.validation > 0 ? 2 : 1;
-    for (int s = 0; s < streams; ++s) {
-      const auto stream = static_cast<size_t>(s);
-      TokenFileWriter writer(In(s == 0 ? kTrainTokens : kValidationTokens),
+    for (size_t stream = 0; stream < Streams(); ++stream) {
+      TokenFileWriter writer(In(kStreams[stream]),
                              {.tokenizer = tokenizer_.name().substr(0, 4096),
                               .fingerprint = tokenizer_.Fingerprint(),
                               .vocabulary = tokenizer_.vocabulary(),
@@ -180,13 +208,13 @@ class Run {
                               .tokens = parts.totals().tokens[stream],
                               .documents = parts.totals().documents[stream]},
                              /*overwrite=*/true, files_);
-      parts.WriteTokens(s, writer, [&](int64_t bytes) { progress.Update(written += bytes); });
+      parts.WriteTokens(static_cast<int>(stream), writer, [&](int64_t bytes) { progress.Update(written += bytes); });
+      // Nothing may pass for complete that is of two runs.
+      if (stream == 0) RemoveSummary();
       progress.TickWhile([&] { writer.Commit(); });  // waits for the disk
     }
-    const std::vector<tokenizer::TokenizerFile> own = tokenizer_.files();
-    if (!own.empty()) files_.CreateFolders(In(kTokenizerFolder));
-    for (const tokenizer::TokenizerFile& file : own)
-      WriteFileAtomically(In(kTokenizerFolder) + "/" + file.name, file.content, /*overwrite=*/true, files_);
+    if (Streams() == 1) files_.Remove(In(kValidationTokens));
+    WriteTokenizer();
     const TokenizeTotals& totals = parts.totals();
     Json summary = {{"format", "penstock tokenize"},
                     {"version", 1},
@@ -201,6 +229,24 @@ class Run {
                     {"tokens", totals.tokens}};
     WriteFileAtomically(In(kTokenizeSummary), summary.dump(2) + "\n", /*overwrite=*/true, files_);
     ReadSummary(summary);
+  }
+
+  void RemoveSummary() {
+    if (!files_.Exists(In(kTokenizeSummary))) return;
+    files_.Remove(In(kTokenizeSummary));
+    files_.SyncFolder(options_.out);
+  }
+
+  // The new files are there before those of another tokenizer go: at no time is there none.
+  void WriteTokenizer() {
+    const std::vector<tokenizer::TokenizerFile> own = tokenizer_.files();
+    if (own.empty()) return files_.RemoveAll(In(kTokenizerFolder));
+    files_.CreateFolders(In(kTokenizerFolder));
+    for (const tokenizer::TokenizerFile& file : own)
+      WriteFileAtomically(In(kTokenizerFolder) + "/" + file.name, file.content, /*overwrite=*/true, files_);
+    for (const std::string& name : files_.List(In(kTokenizerFolder)))
+      if (std::none_of(own.begin(), own.end(), [&](const auto& file) { return file.name == name; }))
+        files_.RemoveAll(In(kTokenizerFolder) + "/" + name);
   }
 
   void ReadSummary(const Json& summary) {

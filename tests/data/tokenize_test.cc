@@ -225,6 +225,174 @@ TEST_F(TokenizeTest, ACompleteFolderIsLeftAlone) {
   EXPECT_NE(Files("out")["validation.tokens"], before.at("validation.tokens"));
 }
 
+// A damaged first entry of a later part's ends used to end every run as a fault of ours.
+TEST_F(TokenizeTest, DamagedEndsOfAPartAreMadeAgain) {
+  PutMixture(600);
+  Tokenize(Options("whole"), tokenizer_);
+  TokenizeOptions options = Options("out");
+  options.part_bytes = 8'000;
+  options.piece_bytes = 4'000;
+  FaultyFileSystem faulty;
+  faulty.set_fault({});
+  Tokenize(options, tokenizer_, {}, faulty);
+  faulty.set_fault({.operation = faulty.operations() - 12, .crash = true});
+  fs::remove_all(options.out);
+  EXPECT_THROW(Tokenize(options, tokenizer_, {}, faulty), WorldError);
+  fs::copy(options.out, root_ + "/kept", fs::copy_options::recursive);
+  const std::vector<std::string> damages = {std::string("\1\0\0\0\0\0\0\0", 8), std::string(8, '\0'),
+                                            std::string(8, '\xff')};
+  int damaged = 0;
+  for (const auto& entry : fs::directory_iterator(root_ + "/kept/tokenize.parts")) {
+    const std::string name = entry.path().filename().string();
+    if (!name.ends_with("ends") || name.starts_with("part-000000") || entry.file_size() == 0) continue;
+    for (const std::string& damage : damages) {
+      fs::remove_all(options.out);
+      fs::copy(root_ + "/kept", options.out, fs::copy_options::recursive);
+      std::string bytes = ReadFile(entry.path().string());
+      std::ofstream(options.out + "/tokenize.parts/" + name, std::ios::binary) << bytes.replace(0, 8, damage);
+      try {
+        Tokenize(options, tokenizer_);
+        ADD_FAILURE() << name << " was taken";
+      } catch (const WorldError& error) {
+        EXPECT_NE(std::string(error.what()).find(name), std::string::npos) << error.what();
+      }
+      ASSERT_NO_THROW(Tokenize(options, tokenizer_));
+      EXPECT_EQ(Files("out"), Files("whole")) << name;
+      ++damaged;
+    }
+  }
+  EXPECT_GT(damaged, 9);
+}
+
+// Records of parts with any one byte changed: the part counts as not finished, or nothing is different.
+TEST_F(TokenizeTest, ADamagedRecordIsNoPart) {
+  PutMixture(600);
+  Tokenize(Options("whole"), tokenizer_);
+  TokenizeOptions options = Options("out");
+  options.part_bytes = 30'000;
+  options.piece_bytes = 10'000;
+  FaultyFileSystem faulty;
+  faulty.set_fault({});
+  Tokenize(options, tokenizer_, {}, faulty);
+  faulty.set_fault({.operation = faulty.operations() - 12, .crash = true});
+  fs::remove_all(options.out);
+  EXPECT_THROW(Tokenize(options, tokenizer_, {}, faulty), WorldError);
+  fs::copy(options.out, root_ + "/kept", fs::copy_options::recursive);
+  const std::string record = options.out + "/tokenize.parts/part-000000.json";
+  const std::string bytes = ReadFile(record);
+  for (size_t at = 0; at < bytes.size(); at += 3) {
+    fs::remove_all(options.out);
+    fs::copy(root_ + "/kept", options.out, fs::copy_options::recursive);
+    std::string damaged = bytes;
+    damaged[at] = damaged[at] == '1' ? '2' : '1';
+    std::ofstream(record, std::ios::binary) << damaged;
+    ASSERT_NO_THROW(Tokenize(options, tokenizer_)) << damaged;
+    ASSERT_EQ(Files("out"), Files("whole")) << damaged;
+  }
+}
+
+// `tokenize --out own --tokenizer own/tokenizer --overwrite` has its tokenizer nowhere else.
+TEST_F(TokenizeTest, WhatIsOverwrittenStaysUntilTheNewIsThere) {
+  PutMixture(300);
+  TokenizeOptions options = Options("out");
+  Tokenize(options, tokenizer_);
+  std::ofstream(options.out + "/tokenizer/vocab.json") << "of another tokenizer";
+  const auto before = Files("out");
+  options.validation = 0.5;
+  options.overwrite = true;
+  options.part_bytes = 10'000;
+  options.piece_bytes = 5'000;
+  Put("zzz.jsonl", "no JSON\n");
+  EXPECT_NE(Fault(options).find("zzz.jsonl' line 1"), std::string::npos);
+  auto now = Files("out");
+  for (const auto& [name, content] : before) EXPECT_EQ(now[name], content) << name;
+  fs::remove(root_ + "/in/zzz.jsonl");
+  Tokenize(options, tokenizer_);
+  TokenizeOptions fresh = options;
+  fresh.out = root_ + "/fresh";
+  Tokenize(fresh, tokenizer_);
+  EXPECT_EQ(Files("out"), Files("fresh"));
+  fresh.validation = 0;
+  fresh.out = root_ + "/none";
+  Tokenize(fresh, tokenizer_);
+  options.validation = 0;
+  Tokenize(options, tokenizer_);
+  EXPECT_EQ(Files("out"), Files("none")) << "validation.tokens is of the run before";
+}
+
+// Stopped anywhere while it replaces the results of another run: the tokenizer is there, the folder never passes for
+// complete with files of two runs, and the same command ends with the files of an undisturbed run.
+TEST_F(TokenizeTest, OverwritingGoesOnAfterAnyFailure) {
+  PutMixture(800);
+  TokenizeOptions old = Options("old");
+  Tokenize(old, tokenizer_);
+  TokenizeOptions options = Options("whole");
+  options.validation = 0.5;
+  options.part_bytes = 20'000;
+  options.piece_bytes = 10'000;
+  Tokenize(options, tokenizer_);
+  const auto expected = Files("whole");
+  options.out = old.out = root_ + "/out";
+  options.overwrite = true;
+  const auto start = [&] {
+    fs::remove_all(options.out);
+    fs::copy(root_ + "/old", options.out, fs::copy_options::recursive);
+  };
+  FaultyFileSystem faulty;
+  start();
+  faulty.set_fault({});
+  Tokenize(options, tokenizer_, {}, faulty);
+  const int64_t operations = faulty.operations();
+  int kept = 0, replaced = 0;
+  for (const bool crash : {false, true}) {
+    for (int64_t k = 1; k <= operations; k += k + 40 > operations ? 1 : operations / 10 + 1) {
+      start();
+      faulty.set_fault({.operation = k, .written = 0.3, .crash = crash});
+      EXPECT_THROW(Tokenize(options, tokenizer_, {}, faulty), WorldError) << k;
+      ASSERT_EQ(ReadFile(options.out + "/tokenizer/tokenizer.json"), "{}") << k;
+      fs::copy(options.out, root_ + "/copy", fs::copy_options::recursive);
+      try {
+        EXPECT_TRUE(Tokenize(old, tokenizer_).was_complete);
+        EXPECT_EQ(ReadFile(options.out + "/train.tokens"), ReadFile(root_ + "/old/train.tokens")) << k;
+        EXPECT_EQ(ReadFile(options.out + "/validation.tokens"), ReadFile(root_ + "/old/validation.tokens")) << k;
+        ++kept;
+      } catch (const UserError&) {
+        ++replaced;
+      }
+      fs::remove_all(options.out);
+      fs::rename(root_ + "/copy", options.out);
+      Tokenize(options, tokenizer_);
+      ASSERT_EQ(Files("out"), expected) << k << crash;
+    }
+  }
+  EXPECT_GT(kept, 5);
+  EXPECT_GT(replaced, 5);
+}
+
+TEST_F(TokenizeTest, CompleteIsWhatHasItsFiles) {
+  PutMixture(200);
+  Tokenize(Options("out"), tokenizer_);
+  const auto before = Files("out");
+  for (const std::string name : {"train.tokens", "validation.tokens"}) {
+    fs::rename(root_ + "/out/" + name, root_ + "/kept");
+    EXPECT_NE(Fault(Options("out")).find(name + "' is not there"), std::string::npos) << Fault(Options("out"));
+    std::ofstream(root_ + "/out/" + name) << ReadFile(root_ + "/kept").substr(0, 500);
+    EXPECT_NE(Fault(Options("out")).find("--overwrite"), std::string::npos) << Fault(Options("out"));
+    // A token file, but of something else.
+    WriteTokenFile(root_ + "/out/" + name,
+                   {.tokenizer = "", .fingerprint = tokenizer_.Fingerprint(), .vocabulary = 50'000}, {{1, 2}}, true);
+    EXPECT_NE(Fault(Options("out")).find("--overwrite"), std::string::npos) << Fault(Options("out"));
+    TokenizeOptions again = Options("out");
+    again.overwrite = true;
+    EXPECT_FALSE(Tokenize(again, tokenizer_).was_complete);
+    EXPECT_EQ(Files("out"), before);
+    fs::remove(root_ + "/kept");
+  }
+  fs::remove_all(root_ + "/out/tokenizer");
+  EXPECT_TRUE(Tokenize(Options("out"), tokenizer_).was_complete);
+  EXPECT_EQ(Files("out"), before) << "the tokenizer's files are written again";
+}
+
 TEST_F(TokenizeTest, AnotherJobDoesNotGoOnWithTheParts) {
   PutMixture(2'000);
   TokenizeOptions options = Options("out");

@@ -28,6 +28,9 @@ Json ToJson(const TokenizeTotals& totals) {
 
 int64_t Number(const Json& json, const char* key) { return json.at(key).get<int64_t>(); }
 
+// Of a record without its own hash.
+std::string HashOf(const Json& record) { return Hasher().Update(record.dump()).Digest().Hex(); }
+
 }  // namespace
 
 TokenizeParts::TokenizeParts(std::string folder, int32_t token_width, FileSystem& files)
@@ -46,7 +49,10 @@ bool TokenizeParts::ReadRecord(int64_t part) {
   TextPosition at;
   TokenizeTotals totals;
   try {
-    const Json json = Json::parse(ReadFile(path, files_));
+    Json json = Json::parse(ReadFile(path, files_));
+    const auto own_hash = json.at("hash").get<std::string>();
+    json.erase("hash");
+    if (HashOf(json) != own_hash) return false;
     const Json& position = json.at("position");
     at = {.file = Number(position, "file"),
           .offset = Number(position, "offset"),
@@ -112,7 +118,8 @@ void TokenizeParts::CloseOne() {
     open_->file[f]->Close();
     hashes.push_back(open_->hash[f].Digest().Hex());
   }
-  const Json record = {{"position", ToJson(open_position_)}, {"totals", ToJson(open_totals_)}, {"hashes", hashes}};
+  Json record = {{"position", ToJson(open_position_)}, {"totals", ToJson(open_totals_)}, {"hashes", hashes}};
+  record["hash"] = HashOf(record);
   WriteFileAtomically(RecordOf(parts_), record.dump() + "\n", /*overwrite=*/true, files_);
   ++parts_;
   position_ = open_position_;
@@ -135,6 +142,7 @@ void TokenizeParts::RefusePart(int64_t part, const std::string& file) {
 void TokenizeParts::WriteTokens(int stream, TokenFileWriter& writer, const std::function<void(int64_t)>& progress) {
   std::string block;
   std::vector<int64_t> ends;
+  int64_t last_end = 0;  // of all parts so far
   for (const bool of_ends : {false, true}) {
     for (int64_t part = 0; part < parts_; ++part) {
       const int f = stream + (of_ends ? 2 : 0);
@@ -157,9 +165,10 @@ void TokenizeParts::WriteTokens(int stream, TokenFileWriter& writer, const std::
             ends.push_back(static_cast<int64_t>(end));
           }
           // Before the writer checks them as an invariant of ours.
-          for (size_t i = 0; i < ends.size(); ++i)
-            if (ends[i] <= (i > 0 ? ends[i - 1] : 0) || ends[i] > totals_.tokens[static_cast<size_t>(stream)])
-              RefusePart(part, name);
+          for (const int64_t end : ends) {
+            if (end <= last_end || end > totals_.tokens[static_cast<size_t>(stream)]) RefusePart(part, name);
+            last_end = end;
+          }
           writer.AppendDocumentEnds(ends);
         }
         progress(static_cast<int64_t>(block.size()));

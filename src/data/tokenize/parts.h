@@ -4,7 +4,8 @@
 //
 //   part-N.train, part-N.validation             tokens, as in the token file
 //   part-N.train.ends, part-N.validation.ends   document ends, 8 bytes each, counted over all parts
-//   part-N.json                                 where reading stands after it, totals, hashes of the four files
+//   part-N.json                                 where reading stands after it, totals, hashes of the four files and of
+//   itself
 //
 // The record is written last and atomically: a part without one, or with one that does not fit its files, is not there.
 // One thread.
