@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "base/error.h"
+#include "tokenizer/added_text.h"
 
 namespace penstock::session {
 namespace {
@@ -19,38 +20,6 @@ at::Tensor ToTensor(const std::vector<int32_t>& ids, int64_t first) {
   std::copy(ids.begin() + first, ids.end(), tensor.mutable_data_ptr<int64_t>());
   return tensor;
 }
-
-// The text that tokens add to those before them. Decoded together with some of these, because a character may need
-// several tokens and a tokenizer may treat the first one of a text apart (a leading space).
-class AddedText {
- public:
-  AddedText(const tokenizer::Tokenizer& tokenizer, const std::vector<int32_t>& prompt)
-      : tokenizer_(tokenizer), ids_(prompt) {
-    Anchor();
-  }
-
-  std::string Add(int32_t id) {
-    ids_.push_back(id);
-    const std::string now = tokenizer_.Decode({ids_.data() + first_, ids_.size() - first_});
-    std::string added = now.size() > shown_ ? now.substr(shown_) : std::string();
-    shown_ = std::max(shown_, now.size());
-    if (ids_.size() - first_ >= 2 * kContext) Anchor();
-    return added;
-  }
-
- private:
-  static constexpr size_t kContext = 32;
-
-  void Anchor() {
-    first_ = ids_.size() - std::min(ids_.size(), kContext);
-    shown_ = tokenizer_.Decode({ids_.data() + first_, ids_.size() - first_}).size();
-  }
-
-  const tokenizer::Tokenizer& tokenizer_;
-  std::vector<int32_t> ids_;
-  size_t first_ = 0;  // ids from here on are decoded
-  size_t shown_ = 0;  // bytes of their text that are given out
-};
 
 }  // namespace
 
@@ -112,7 +81,7 @@ SampledText TextGenerator::Generate(std::string_view prompt, const SampleOptions
   SampledText out;
   out.prompt_tokens = static_cast<int64_t>(ids.size());
   wanted_ = out.prompt_tokens + options.tokens;
-  AddedText added(tokenizer_, ids);
+  tokenizer::AddedText added(tokenizer_, ids);
   Clock::time_point start = Clock::now();
   for (int64_t i = 0; i < options.tokens; ++i) {
     const std::vector<double> p = NextTokenProbabilities(Logits(ids, options.cache), options.sampling);

@@ -1,8 +1,11 @@
 #include <sentencepiece_processor.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "tokenizer/bpe/decode.h"
 #include "tokenizer/files/files.h"
 
 namespace penstock::tokenizer {
@@ -68,8 +71,23 @@ class SentencePieceTokenizer : public Tokenizer {
       if (id < processor_.GetPieceSize()) known.push_back(id);
     }
     std::string text;
-    const auto status = processor_.Decode(known, &text);
-    PENSTOCK_CHECK(status.ok(), "SentencePiece: {}", status.ToString());
+    if (std::none_of(known.begin(), known.end(), [&](int id) { return processor_.IsByte(id); })) {
+      const auto status = processor_.Decode(known, &text);
+      PENSTOCK_CHECK(status.ok(), "SentencePiece: {}", status.ToString());
+      return text;
+    }
+    // The library makes U+FFFD of every byte that completes no character, also of one whose rest may come yet. Bytes
+    // stay bytes here; the rest is as the library has it at its place.
+    const sentencepiece::ImmutableSentencePieceText decoded = processor_.DecodeIdsAsImmutableProto(known);
+    PENSTOCK_CHECK(decoded.pieces_size() == known.size(), "SentencePiece: {} pieces of {} ids", decoded.pieces_size(),
+                   known.size());
+    for (size_t i = 0; i < known.size(); ++i) {
+      const int byte = processor_.IsByte(known[i]) ? ByteOfToken(processor_.IdToPiece(known[i])) : -1;
+      if (byte >= 0)
+        text += static_cast<char>(byte);
+      else
+        text += decoded.pieces(static_cast<int>(i)).surface();
+    }
     return text;
   }
   std::string TokenText(int32_t id) const override {

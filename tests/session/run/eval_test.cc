@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -10,6 +12,7 @@
 #include "nn/init.h"
 #include "report/metrics.h"
 #include "report/run_files.h"
+#include "sentencepiece_model.h"
 #include "session/run/eval_command.h"
 #include "session/run/evaluate.h"
 #include "session/run/tiny_run.h"
@@ -134,6 +137,23 @@ class SpaceDropper : public tokenizer::ByteTokenizer {
   }
   std::vector<tokenizer::SpecialToken> special_tokens() const override { return {{7, "<x>"}}; }
 };
+
+// Tokens that stand for one byte each used to count as three (U+FFFD).
+TEST(Evaluate, BytesOfTokensAddUpWithSentencePieceToo) {
+  const std::string folder = testing::TempDir() + "penstock-bytes-of-tokens";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder + "/tokenizer.model", std::ios::binary) << SentencePieceModel(SomePieces());
+  const auto tokenizer = tokenizer::LoadTokenizer(folder);
+  std::filesystem::remove_all(folder);
+  const std::vector<int64_t> bytes = BytesOfTokens(*tokenizer);
+  for (const std::string text : {"the quick fox", "the \xE6\xBC\xA2\xE5\xAD\x97 fox\n\xF0\x9F\x98\x80 na\xC3\xAFve"}) {
+    int64_t sum = 0;
+    for (const int32_t id : tokenizer->Encode(text)) sum += bytes[static_cast<size_t>(id)];
+    EXPECT_EQ(sum, static_cast<int64_t>(text.size()) + 1) << text << ": with the space that is put before a text";
+  }
+  EXPECT_EQ(bytes[3 + 0xE6], 1);
+  EXPECT_EQ(bytes[1], 0) << "<s>";
+}
 
 TEST(Evaluate, BytesOfTokensAddUpToTheText) {
   const std::vector<int64_t> bytes = BytesOfTokens(tokenizer::ByteTokenizer());
