@@ -52,6 +52,23 @@ std::unique_ptr<WritableFile> FaultyFileSystem::Create(const std::string& path) 
   return std::make_unique<FaultyWritableFile>(*this, real_.Create(path), path);
 }
 
+std::unique_ptr<ReadableFile> FaultyFileSystem::Open(const std::string& path) {
+  const auto fail = [path, error = unreadable_.error] {
+    throw WorldError(fmt::format("cannot read '{}': {} (injected)", path,
+                                 std::error_code(error, std::generic_category()).message()));
+  };
+  if (unreadable_.word.empty() || path.find(unreadable_.word) == std::string::npos) return real_.Open(path);
+  if (unreadable_.at_open) fail();
+  struct Unreadable : ReadableFile {
+    Unreadable(std::unique_ptr<ReadableFile> file, std::function<void()> fails) : file(std::move(file)), fails(fails) {}
+    int64_t size() const override { return file->size(); }
+    void ReadAt(int64_t, std::span<char>) const override { fails(); }
+    std::unique_ptr<ReadableFile> file;
+    std::function<void()> fails;
+  };
+  return std::make_unique<Unreadable>(real_.Open(path), fail);
+}
+
 void FaultyFileSystem::Rename(const std::string& from, const std::string& to, bool overwrite) {
   if (Fails()) Throw(to);
   real_.Rename(from, to, overwrite);

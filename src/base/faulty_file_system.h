@@ -1,8 +1,9 @@
 // src/base/faulty_file_system.h
 //
 // A FileSystem for tests: passes everything to another one and fails when told to. Operations that change something
-// (create, append, sync, close, rename, remove, remove all, sync folder, create folders) are counted from 1.
-// Threads: operations from any, one after the other; set_fault while none is under way.
+// (create, append, sync, close, rename, remove, remove all, sync folder, create folders) are counted from 1. Files
+// whose path holds a word can be made unreadable. Threads: operations from any, one after the other; set_fault while
+// none is under way.
 #pragma once
 
 #include <cerrno>
@@ -11,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -34,8 +36,16 @@ class FaultyFileSystem : public FileSystem {
   }
   int64_t operations() const { return operations_; }
 
+  // Reading from (or `at_open`, opening) files whose path holds `word` fails with this errno; empty: of none.
+  struct Unreadable {
+    std::string word{};
+    int error = EIO;
+    bool at_open = true;
+  };
+  void set_unreadable(Unreadable unreadable) { unreadable_ = std::move(unreadable); }
+
   std::unique_ptr<WritableFile> Create(const std::string& path) override;
-  std::unique_ptr<ReadableFile> Open(const std::string& path) override { return real_.Open(path); }
+  std::unique_ptr<ReadableFile> Open(const std::string& path) override;
   bool Exists(const std::string& path) override { return real_.Exists(path); }
   void Rename(const std::string& from, const std::string& to, bool overwrite) override;
   void Remove(const std::string& path) override;
@@ -52,6 +62,7 @@ class FaultyFileSystem : public FileSystem {
 
   FileSystem& real_;
   Fault fault_;
+  Unreadable unreadable_;
   std::mutex mutex_;
   int64_t operations_ = 0;
 };

@@ -11,9 +11,20 @@
 #include <fstream>
 #include <system_error>
 
+#include "base/error.h"
 #include "base/this_rank.h"
 
 namespace penstock {
+
+bool LockDescriptor(int descriptor, const std::string& path) {
+  int result;
+  do result = ::flock(descriptor, LOCK_EX | LOCK_NB);
+  while (result != 0 && errno == EINTR);
+  if (result == 0) return true;
+  if (errno == EWOULDBLOCK) return false;
+  throw WorldError(
+      fmt::format("cannot lock '{}': {}", path, std::error_code(errno, std::generic_category()).message()));
+}
 
 std::unique_ptr<FileLock> FileLock::Try(const std::string& path, std::string* why) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
@@ -21,8 +32,15 @@ std::unique_ptr<FileLock> FileLock::Try(const std::string& path, std::string* wh
     if (why != nullptr) *why = std::error_code(errno, std::generic_category()).message();
     return nullptr;
   }
-  if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+  try {
+    if (!LockDescriptor(fd, path)) {
+      ::close(fd);
+      return nullptr;
+    }
+  } catch (const WorldError& error) {
     ::close(fd);
+    if (why == nullptr) throw;
+    *why = error.what();
     return nullptr;
   }
   // The former holder may have removed the file between open and flock: then this is a lock on nothing.

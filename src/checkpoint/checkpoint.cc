@@ -4,12 +4,13 @@
 
 #include <algorithm>
 #include <span>
+#include <tuple>
 #include <utility>
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/nearest.h"
-#include "checkpoint/directory.h"
 #include "checkpoint/tensor_hash.h"
 
 namespace penstock::checkpoint {
@@ -204,30 +205,63 @@ std::string Checkpoint::WholeHash(const StoredTensor& tensor) const {
   return whole.Finish();
 }
 
+namespace {
+
+// Runs `read`, which takes a checkpoint for damaged by a UserError. What the world does (no permission, no more
+// descriptors, a disk that does not answer) says nothing about the checkpoint: to take an older one for it would train
+// over work that is there.
+template <typename F>
+bool IsWhole(const std::string& path, std::string* why, const F& read) {
+  try {
+    read();
+    return true;
+  } catch (const UserError& error) {
+    *why = error.what();
+    return false;
+  } catch (const WorldError& error) {
+    throw WorldError(
+        fmt::format("{}; no other checkpoint is taken for '{}', which may be whole: try again, or move it away to have "
+                    "the one before it",
+                    error.what(), path));
+  }
+}
+
+}  // namespace
+
 FoundCheckpoint FindNewestCheckpoint(const std::string& directory, FileSystem& files) {
   FoundCheckpoint found;
   for (const std::string& name : EntriesOfKind(directory, EntryKind::temporary, files))
-    found.skipped.push_back({directory + "/" + name, "incomplete: the save did not finish"});
-  std::vector<std::pair<int64_t, std::string>> candidates;
+    found.skipped.push_back({directory + "/" + name, "incomplete: the save did not finish", EntryKind::temporary, {}});
+  struct Candidate {
+    int64_t sequence;
+    std::string path;
+    EntryKind kind;
+  };
+  std::vector<Candidate> candidates;
   for (const EntryKind kind : {EntryKind::published, EntryKind::replaced}) {
     for (const std::string& name : EntriesOfKind(directory, kind, files)) {
-      const std::string path = directory + "/" + name;
-      try {
-        candidates.emplace_back(Checkpoint(path, files).manifest().sequence, path);
-      } catch (const Error& e) {
-        found.skipped.push_back({path, e.what()});
-      }
+      SkippedCheckpoint entry{directory + "/" + name, "", kind, {}};
+      const bool whole = IsWhole(entry.path, &entry.reason, [&] {
+        const std::string manifest = entry.path + "/" + kManifestFile;
+        entry.sequence = ParseManifest(ReadFile(manifest, files), manifest).sequence;
+        const Checkpoint opened(entry.path, files);
+      });
+      if (whole)
+        candidates.push_back({*entry.sequence, entry.path, kind});
+      else
+        found.skipped.push_back(std::move(entry));
     }
   }
-  std::sort(candidates.rbegin(), candidates.rend());
-  for (const auto& [sequence, path] : candidates) {
-    try {
-      Checkpoint(path, files).Verify();
-      found.path = path;
+  std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
+    return std::tie(a.sequence, a.path) > std::tie(b.sequence, b.path);
+  });
+  for (const Candidate& candidate : candidates) {
+    std::string why;
+    if (IsWhole(candidate.path, &why, [&] { Checkpoint(candidate.path, files).Verify(); })) {
+      found.path = candidate.path;
       break;
-    } catch (const Error& e) {
-      found.skipped.push_back({path, e.what()});
     }
+    found.skipped.push_back({candidate.path, why, candidate.kind, candidate.sequence});
   }
   return found;
 }
@@ -235,7 +269,12 @@ FoundCheckpoint FindNewestCheckpoint(const std::string& directory, FileSystem& f
 std::string ResolveCheckpoint(const std::string& path, FileSystem& files) {
   if (files.Exists(path + "/" + kManifestFile)) return path;
   const FoundCheckpoint found = FindNewestCheckpoint(path, files);
-  if (found.path) return *found.path;
+  if (found.path) {
+    for (const SkippedCheckpoint& skipped : found.skipped)
+      if (skipped.kind != EntryKind::temporary)
+        log::Warning("passed over '{}': {}; '{}' is taken", skipped.path, skipped.reason, *found.path);
+    return *found.path;
+  }
   std::string reasons;
   for (const SkippedCheckpoint& skipped : found.skipped)
     reasons += fmt::format("\n  {}: {}", skipped.path, skipped.reason);

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "checkpoint/directory.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/publish.h"
 #include "checkpoint/safetensors.h"
@@ -93,6 +94,8 @@ class Checkpoint {
 struct SkippedCheckpoint {
   std::string path;
   std::string reason;
+  EntryKind kind = EntryKind::published;  // temporary: only the rest of a killed save
+  std::optional<int64_t> sequence;        // of its save (Manifest), where the manifest can be read
 };
 
 struct FoundCheckpoint {
@@ -101,10 +104,12 @@ struct FoundCheckpoint {
 };
 
 // Looks for the checkpoint saved last in `directory` that is complete and whose hashes all match. A directory that is
-// not there finds nothing.
+// not there finds nothing. WorldError where one cannot be read for reasons that are not its contents (no permission, a
+// disk that does not answer): it may be the newest one.
 FoundCheckpoint FindNewestCheckpoint(const std::string& directory, FileSystem& files = FileSystem::Real());
 
-// `path` is a checkpoint, or a directory of checkpoints (then the newest valid one). UserError when there is none.
+// `path` is a checkpoint, or a directory of checkpoints (then the newest valid one, with a warning on standard error
+// for every damaged one that was passed over). UserError when there is none.
 std::string ResolveCheckpoint(const std::string& path, FileSystem& files = FileSystem::Real());
 
 }  // namespace penstock::checkpoint

@@ -17,8 +17,9 @@
 namespace penstock::checkpoint {
 namespace {
 
-// Checkpoints of a kind with the count of their save, in order of it. Unreadable ones are not listed: they are not ours
-// to count or to remove.
+// Checkpoints of a kind with the count of their save, in order of it. Damaged ones are not listed: they are not ours to
+// count or to remove. One that cannot be read now (WorldError) ends it: a count without the newest would be given
+// twice.
 std::vector<std::pair<int64_t, std::string>> BySequence(const std::string& directory, EntryKind kind,
                                                         FileSystem& files) {
   std::vector<std::pair<int64_t, std::string>> found;
@@ -26,7 +27,7 @@ std::vector<std::pair<int64_t, std::string>> BySequence(const std::string& direc
     const std::string file = directory + "/" + name + "/" + kManifestFile;
     try {
       found.emplace_back(ParseManifest(ReadFile(file, files), file).sequence, name);
-    } catch (const Error&) {
+    } catch (const UserError&) {
     }
   }
   std::sort(found.begin(), found.end());
@@ -45,6 +46,20 @@ void RemoveEntries(const std::string& directory, EntryKind kind, FileSystem& fil
   for (const std::string& name : EntriesOfKind(directory, kind, files)) files.RemoveAll(directory + "/" + name);
 }
 
+// What a swap left that was interrupted. Where it was done, or done again, the former checkpoint goes; where nothing
+// has the name, it gets its name back: it is the only one of its step, and which checkpoints go is decided elsewhere.
+void FinishSwaps(const std::string& directory, FileSystem& files) {
+  auto replaced = BySequence(directory, EntryKind::replaced, files);
+  for (; !replaced.empty(); replaced.pop_back()) {  // the newest of a step first
+    const std::string& name = replaced.back().second;
+    const std::string target = directory + "/" + name.substr(0, name.find(".replaced-"));
+    if (!files.Exists(target)) files.Rename(directory + "/" + name, target, /*overwrite=*/false);
+  }
+  for (const std::string& name : EntriesOfKind(directory, EntryKind::replaced, files))
+    if (files.Exists(directory + "/" + name.substr(0, name.find(".replaced-"))))
+      files.RemoveAll(directory + "/" + name);
+}
+
 // What a failed clean-up leaves behind costs space, not the run: the checkpoint itself is published.
 template <typename F>
 void CleanUp(const F& action) {
@@ -60,7 +75,10 @@ int64_t StepOf(const std::string& name) { return std::stoll(name.substr(name.fin
 
 void Prune(const std::string& directory, const SaveOptions& options) {
   if (options.keep_last <= 0) return;
-  const auto saved = BySequence(directory, EntryKind::published, options.files);
+  auto saved = BySequence(directory, EntryKind::published, options.files);
+  std::erase_if(saved, [&](const auto& entry) {
+    return std::find(options.damaged.begin(), options.damaged.end(), entry.first) != options.damaged.end();
+  });
   for (size_t i = 0; i + static_cast<size_t>(options.keep_last) < saved.size(); ++i) {
     const std::string& name = saved[i].second;
     if (options.keep_every > 0 && StepOf(name) % options.keep_every == 0) continue;
@@ -152,7 +170,7 @@ std::string PublishCheckpoint(const PendingCheckpoint& pending, const TrainState
     throw;
   }
   WriteFileAtomically(directory + "/" + kLatest, StepName(state.step) + "\n", /*overwrite=*/true, files);
-  CleanUp([&] { RemoveEntries(directory, EntryKind::replaced, files); });
+  CleanUp([&] { FinishSwaps(directory, files); });
   CleanUp([&] { Prune(directory, options); });
   return target;
 }

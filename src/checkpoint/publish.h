@@ -22,8 +22,10 @@
 namespace penstock::checkpoint {
 
 struct SaveOptions {
-  int keep_last = 0;       // 0: keep all; k: the k checkpoints saved last
+  int64_t keep_last = 0;   // 0: keep all; k: the k checkpoints saved last
   int64_t keep_every = 0;  // beside these, those whose step is a multiple of it; 0: none
+  // Saves (Manifest::sequence) that are known to be damaged: keep_last neither counts nor removes them.
+  std::vector<int64_t> damaged{};
   FileSystem& files = FileSystem::Real();
 };
 

@@ -55,12 +55,12 @@ std::unique_ptr<MappedFile> Map(const std::string& path, Hash128 key) {
   return std::memcmp(bytes.data(), &wanted, sizeof(Head)) == 0 ? std::move(map) : nullptr;
 }
 
-// Waits until nobody else builds it. Null when the lock cannot be had because the folder cannot be written.
-std::unique_ptr<FileLock> WaitForTurn(const std::string& path, const ProgressSink& sink) {
+// Waits until nobody else builds it. Null with `why` when there is no lock to be had: the folder cannot be written, or
+// its file system has none.
+std::unique_ptr<FileLock> WaitForTurn(const std::string& path, const ProgressSink& sink, std::string& why) {
   const std::string lock = path + ".lock";
   auto said = std::chrono::steady_clock::now() - std::chrono::seconds(1);
   for (;;) {
-    std::string why;
     if (auto held = FileLock::Try(lock, &why); held != nullptr || !why.empty()) return held;
     if (const auto now = std::chrono::steady_clock::now();
         sink.out != nullptr && now - said >= std::chrono::seconds(1)) {
@@ -83,7 +83,8 @@ std::shared_ptr<const IndexFile> IndexFile::Open(const std::string& path, Hash12
   };
   index->map_ = Map(path, key);
   if (index->map_ != nullptr) return use();
-  const auto lock = WaitForTurn(path, sink);
+  std::string no_lock;
+  const auto lock = WaitForTurn(path, sink, no_lock);
   index->map_ = Map(path, key);  // by whom we waited for
   if (index->map_ != nullptr) return use();
   index->own_ = build();
@@ -92,7 +93,9 @@ std::shared_ptr<const IndexFile> IndexFile::Open(const std::string& path, Hash12
     const Head head = MakeHead(key, index->own_);
     std::string bytes(reinterpret_cast<const char*>(&head), sizeof(Head));
     bytes.append(reinterpret_cast<const char*>(index->own_.data()), index->own_.size() * 8);
-    WriteFileAtomically(path, bytes, /*overwrite=*/true);
+    WriteFileAtomically(path, bytes,
+                        /*overwrite=*/true);  // also without a lock: whoever else builds it writes the same
+    if (!no_lock.empty()) log::Warning("data: '{}' was built without asking who else builds it: {}", path, no_lock);
   } catch (const Error& error) {
     log::Warning("data: an index is built again at every start: {}", error.what());
   }

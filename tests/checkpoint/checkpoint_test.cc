@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/faulty_file_system.h"
 #include "checkpoint/directory.h"
 #include "checkpoint/temporary_directory.h"
 
@@ -151,6 +152,102 @@ TEST(FindNewest, IsTheOneSavedLast) {
   const TemporaryDirectory directory;
   for (const int step : {2, 9, 3}) Save(directory.path(), step);
   EXPECT_EQ(FindNewestCheckpoint(directory.path()).path, directory / "step-00000003");
+}
+
+// What cannot be read now may be whole: an older one must not be taken in its place, nor its count be given again.
+TEST(FindNewest, WhatTheWorldKeepsFromBeingReadIsNotDamaged) {
+  const TemporaryDirectory directory;
+  for (const int step : {1, 2}) Save(directory.path(), step);
+  FaultyFileSystem files;
+  for (const bool at_open : {true, false}) {
+    for (const std::string word : {"step-00000002/state.json", "step-00000002/shard"}) {
+      for (const int error : {EIO, EACCES, EMFILE, ESTALE}) {
+        files.set_unreadable({.word = word, .error = error, .at_open = at_open});
+        for (const bool resolve : {true, false}) {
+          try {
+            if (resolve)
+              ResolveCheckpoint(directory.path(), files);
+            else
+              FindNewestCheckpoint(directory.path(), files);
+            ADD_FAILURE() << word << " " << error << ": an older one is taken";
+          } catch (const WorldError& failed) {
+            EXPECT_TRUE(Contains(failed.what(), word) && Contains(failed.what(), "try again")) << failed.what();
+          }
+        }
+      }
+    }
+  }
+  files.set_unreadable({.word = "step-00000002/state.json"});
+  EXPECT_THROW(Save(directory.path(), 3, {.files = files}), WorldError);
+  EXPECT_EQ(FileSystem::Real().List(directory.path()),
+            (std::vector<std::string>{"latest", "step-00000001", "step-00000002"}));
+  files.set_unreadable({});
+  Save(directory.path(), 3, {.files = files});
+  EXPECT_EQ(Checkpoint(directory / "step-00000003").manifest().sequence, 3);
+  // Damage is, however it shows: a part that is gone, cut, or something else.
+  namespace fs = std::filesystem;
+  const std::string shard = directory / ("step-00000003/" + ShardName(0, 1));
+  const std::string manifest = directory / "step-00000003/state.json";
+  for (const std::string& file : {shard, manifest}) {
+    const std::string bytes = ReadFile(file);
+    for (int kind = 0; kind < 5; ++kind) {
+      fs::remove(file);
+      if (kind == 1) fs::create_directory(file);
+      if (kind == 2) fs::create_symlink(directory / "nothing", file);
+      if (kind == 3) std::ofstream(file) << bytes.substr(0, bytes.size() / 2);
+      if (kind == 4) std::ofstream(file) << "";
+      EXPECT_EQ(FindNewestCheckpoint(directory.path()).path, directory / "step-00000002") << file << kind;
+      fs::remove(file);
+      std::ofstream(file) << bytes;
+    }
+  }
+}
+
+// Whoever asks for the newest one is told when it is another one.
+TEST(ResolveCheckpoint, SaysWhatItPassesOver) {
+  const TemporaryDirectory directory;
+  for (const int step : {1, 2, 3}) Save(directory.path(), step);
+  std::filesystem::create_directory(directory / "step-00000004.tmp-1-0");
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(ResolveCheckpoint(directory.path()), directory / "step-00000003");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  Damage(directory / ("step-00000003/" + ShardName(0, 1)));
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(ResolveCheckpoint(directory.path()), directory / "step-00000002");
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(Contains(said, "passed over '" + directory / "step-00000003" + "'") && Contains(said, "do not match") &&
+              Contains(said, "'" + directory / "step-00000002" + "' is taken"))
+      << said;
+  EXPECT_FALSE(Contains(said, ".tmp-")) << said;
+}
+
+// A kill between the two renames of a swap leaves the only checkpoint of its step under another name. The next save, of
+// another step, gives it its name back; whether it is kept is a matter of keep_last.
+TEST(Publish, AnInterruptedSwapLosesNothing) {
+  for (const int keep : {0, 1, 2}) {
+    const TemporaryDirectory directory;
+    Save(directory.path(), 1);
+    std::filesystem::rename(directory / "step-00000001", directory / "step-00000001.replaced-7-0");
+    Save(directory.path(), 2, {.keep_last = keep});
+    std::vector<std::string> left = {"latest", "step-00000001", "step-00000002"};
+    if (keep == 1) left.erase(left.begin() + 1);
+    EXPECT_EQ(FileSystem::Real().List(directory.path()), left) << keep;
+  }
+  // Of several of one step the newest; one that was swapped after all goes.
+  const TemporaryDirectory directory;
+  for (const char* aside : {"step-00000001.replaced-9-0", "step-00000001.replaced-8-0"}) {
+    Save(directory.path(), 1);
+    Save(directory / "kept", 5);
+    std::filesystem::rename(directory / "step-00000001", directory / aside);
+  }
+  std::filesystem::copy(directory / "kept/step-00000005", directory / "step-00000005",
+                        std::filesystem::copy_options::recursive);
+  std::filesystem::rename(directory / "kept/step-00000005", directory / "step-00000005.replaced-7-0");
+  std::filesystem::remove_all(directory / "kept");
+  Save(directory.path(), 2);
+  EXPECT_EQ(FileSystem::Real().List(directory.path()),
+            (std::vector<std::string>{"latest", "step-00000001", "step-00000002", "step-00000005"}));
+  EXPECT_EQ(Checkpoint(directory / "step-00000001").manifest().sequence, 2);
 }
 
 TEST(ResolveCheckpoint, TakesEitherKindOfPath) {

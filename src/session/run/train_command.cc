@@ -274,10 +274,11 @@ class TrainRun {
     const Interrupt interrupt;
     loop.interrupted = [&interrupt] { return interrupt.signal() != 0; };
     loop.save_at_stop = s().checkpoint.every > 0 || s().checkpoint.at_end;
-    loop.saving.emplace(runtime::SaverOptions{
-        .directory = directory_.checkpoints(),
-        .save = {.keep_last = static_cast<int>(s().checkpoint.keep), .keep_every = s().checkpoint.keep_every},
-        .snapshot_bytes = s().checkpoint.snapshot});
+    loop.saving.emplace(runtime::SaverOptions{.directory = directory_.checkpoints(),
+                                              .save = {.keep_last = s().checkpoint.keep,
+                                                       .keep_every = s().checkpoint.keep_every,
+                                                       .damaged = directory_.damaged},
+                                              .snapshot_bytes = s().checkpoint.snapshot});
     loop.state_after = [this](const runtime::StepReport& step) { return StateAfter(step); };
     loop.published = [this](const std::string& path) { checkpoint_ = path; };
     loop.check_last_save = s().checkpoint.self_check;

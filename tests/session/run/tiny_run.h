@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "checkpoint/temporary_directory.h"
 #include "session/run/train_command.h"
+#include "session/settings.h"
 
 namespace penstock {
 
@@ -53,6 +54,13 @@ class TinyRun {
     session::TrainOptions options{.config = folder_ / "tiny.toml", .assignments = assignments_, .json = true};
     options.assignments.insert(options.assignments.end(), more.begin(), more.end());
     EXPECT_EQ(session::RunTrain(options, out, log_), 0) << log_.str();
+  }
+
+  // What Train(more) would load.
+  session::LoadedSettings Settings(const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> assignments = assignments_;
+    assignments.insert(assignments.end(), more.begin(), more.end());
+    return session::LoadedSettings(folder_ / "tiny.toml", assignments);
   }
 
   std::string path() const { return folder_ / "run"; }
