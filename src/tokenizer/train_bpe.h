@@ -22,7 +22,7 @@ namespace penstock::tokenizer {
 struct BpeTrainOptions {
   int32_t vocabulary = 32768;  // tokens, with the 256 bytes and the special ones
   int64_t min_frequency = 2;   // pairs that occur less often are not merged
-  // They get the first ids. The first is put between documents (settings_json says so).
+  // They get the first ids; no merge spells one. The first is put between documents (settings_json says so).
   std::vector<std::string> special_tokens = {"<|endoftext|>"};
   std::string pattern = "gpt2";     // "gpt2", "llama3", "qwen2": how text is cut in pieces; or a regular expression
   std::string normalizer = "none";  // or "nfc", "nfkc"; with one, decoding gives the normalized text

@@ -76,6 +76,58 @@ TEST(TokenizerJson, ByHand) {
   EXPECT_EQ(tokenizer->files().size(), 1u);
 }
 
+// Merges that spell a special token (files have them when it stood in the text they were learned from): the package
+// gives the special token for plain text, here the tokens that were merged stand for it. A longer token made of it
+// stays.
+TEST(TokenizerJson, MergesNeverGiveASpecialToken) {
+  using Ids = std::vector<int32_t>;
+  json made = json::parse(R"({
+    "added_tokens": [{"id": 9, "content": "END", "special": true, "normalized": false}],
+    "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "use_regex": true},
+    "decoder": {"type": "ByteLevel"},
+    "model": {"type": "BPE", "unk_token": null,
+      "vocab": {"E": 0, "N": 1, "D": 2, "I": 3, "G": 4, "EN": 5, "NG": 6, "ING": 7, "x": 8, "END": 9, "ENDING": 10},
+      "merges": ["E N", "EN D", "N G", "I NG", "END ING"]}})");
+  const Folder folder;
+  for (const bool ignore_merges : {false, true}) {
+    made["model"]["ignore_merges"] = ignore_merges;
+    folder.Write("tokenizer.json", made.dump());
+    const auto tokenizer = LoadTokenizer(folder.path);
+    EXPECT_EQ(tokenizer->Encode("END"), (Ids{5, 2}));
+    EXPECT_EQ(tokenizer->Encode("xEND"), (Ids{8, 5, 2}));
+    EXPECT_EQ(tokenizer->Encode("ENDING"), (Ids{10})) << "as the package has it";
+    EXPECT_EQ(tokenizer->EncodeWithSpecials("ENDING"), (Ids{9, 7}));
+    EXPECT_EQ(tokenizer->Encode(std::string(200, 'E') + "ND").back(), 2) << "a long piece";
+    EXPECT_EQ(tokenizer->Decode(tokenizer->Encode("xENDx")), "xENDx");
+  }
+  // No merge, but a piece that is in the vocabulary; and a special token that is spelled like a byte by chance.
+  made["model"]["merges"] = {"E N"};
+  made["model"]["vocab"] = {{"E", 0}, {"N", 1}, {"D", 2}, {"EN", 5}, {"\u010A", 6}, {"END", 9}, {"\n", 4}};
+  made["added_tokens"].push_back({{"id", 4}, {"content", "\n"}, {"special", true}, {"normalized", false}});
+  folder.Write("tokenizer.json", made.dump());
+  EXPECT_EQ(LoadTokenizer(folder.path)->Encode("END\n"), (Ids{5, 2, 6}));
+  EXPECT_EQ(LoadTokenizer(folder.path)->EncodeWithSpecials("END\n"), (Ids{9, 4}));
+  // Characters.
+  made["pre_tokenizer"] = nullptr;
+  made["decoder"] = {{"type", "Fuse"}};
+  made["model"]["vocab"] = {{"a", 0}, {"?", 1}, {"b", 2}, {"ab", 3}};
+  made["model"]["merges"] = {"a b"};
+  made["model"]["unk_token"] = "?";
+  made["added_tokens"] = json::array(
+      {{{"id", 0}, {"content", "a"}, {"special", true}}, {{"id", 3}, {"content", "ab"}, {"special", true}}});
+  folder.Write("tokenizer.json", made.dump());
+  EXPECT_EQ(LoadTokenizer(folder.path)->Encode("ab"), (Ids{1, 2})) << "a is no character of text";
+  EXPECT_EQ(LoadTokenizer(folder.path)->EncodeWithSpecials("ab"), (Ids{3}));
+}
+
+TEST(TokenizerJson, ASpecialTokenIsNoByte) {
+  const Folder folder;
+  json made = json::parse(kByHand);
+  made["added_tokens"].push_back({{"id", 0}, {"content", "l"}, {"special", true}});
+  folder.Write("tokenizer.json", made.dump());
+  EXPECT_NE(WhyRefused(folder.path).find("'l'"), std::string::npos) << WhyRefused(folder.path);
+}
+
 TEST(TokenizerJson, Gpt2FilesAreTheSame) {
   const Folder whole, pair;
   whole.Write("tokenizer.json", kByHand);

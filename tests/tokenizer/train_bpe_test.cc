@@ -49,8 +49,43 @@ TEST(TrainBpe, RefusesWhatCannotBe) {
   EXPECT_THROW(BpeTrainer({.vocabulary = 256}), UserError);
   EXPECT_THROW(BpeTrainer({.special_tokens = {"<a>", "<a>"}}), UserError);
   EXPECT_THROW(BpeTrainer({.special_tokens = {""}}), UserError);
+  EXPECT_THROW(BpeTrainer({.special_tokens = {"E"}}), UserError) << "the file spells a byte like that";
+  EXPECT_THROW(BpeTrainer({.special_tokens = {"\xC4\xA0"}}), UserError) << "and the space like this";
   EXPECT_THROW(BpeTrainer({.pattern = "(unclosed"}), UserError);
   EXPECT_THROW(BpeTrainer({.normalizer = "nfx"}), UserError);
+}
+
+// A special token that stood in the text was learned as a word, and text became its id.
+TEST(TrainBpe, NoMergeSpellsASpecialToken) {
+  // The third is spelled in the file as the bytes " END" would be.
+  const std::vector<std::string> specials = {"END", "<s>",
+                                             "\xC4\xA0"
+                                             "END",
+                                             "\n", " END"};
+  BpeTrainer trainer({.vocabulary = 400, .special_tokens = specials});
+  std::string text;
+  for (int i = 0; i < 50; ++i)
+    text +=
+        "foo\nEND\nbar END ENDING <s> \xC4\xA0"
+        "END x<s>y\n";
+  trainer.Count(text);
+  const std::string made = trainer.Train().tokenizer_json;
+  const auto parsed = nlohmann::json::parse(made);
+  EXPECT_EQ(parsed["model"]["vocab"]["END"], 0);
+  EXPECT_EQ(parsed["model"]["vocab"]["\xC4\xA0"
+                                     "END"],
+            2);
+  for (const auto& [left, right] : Merges(made))
+    for (const std::string& special : specials) EXPECT_NE(left + right, special);
+  const auto tokenizer = Load(made);
+  const std::vector<int32_t> ids = tokenizer->Encode(text);
+  for (const int32_t id : ids) ASSERT_GE(id, 5);
+  EXPECT_EQ(tokenizer->Decode(ids), text);
+  EXPECT_EQ(tokenizer->EncodeWithSpecials("END"), (std::vector<int32_t>{0}));
+  // Where text has no special token in it, the merges are those without special tokens.
+  BpeTrainer with({.vocabulary = 261}), without({.vocabulary = 260, .special_tokens = {}});
+  for (BpeTrainer* one : {&with, &without}) one->Count("the lower the lowest the slow");
+  EXPECT_EQ(Merges(with.Train().tokenizer_json), Merges(without.Train().tokenizer_json));
 }
 
 // What comes out depends neither on the order of the texts nor on threads; and it encodes any bytes.

@@ -68,8 +68,13 @@ BpeModel::Workspace::Workspace() : scratch_(std::make_unique<Scratch>()) {}
 BpeModel::Workspace::~Workspace() = default;
 
 BpeModel::BpeModel(BpeTables tables) : tables_(std::move(tables)) {
+  std::vector<bool> special(tables_.tokens.size());
+  for (const int32_t id : tables_.specials)
+    if (static_cast<size_t>(id) < special.size()) special[static_cast<size_t>(id)] = true;
   for (size_t id = 0; id < tables_.tokens.size(); ++id)
-    if (!tables_.tokens[id].empty()) ids_.emplace(tables_.tokens[id], static_cast<int32_t>(id));
+    if (!tables_.tokens[id].empty() && !special[id]) ids_.emplace(tables_.tokens[id], static_cast<int32_t>(id));
+  for (const BpeTables::Merge& merge : tables_.merges)
+    if (special[static_cast<size_t>(merge.merged)]) spelled_specials_.emplace(merge.merged, merge);
 
   const size_t slots = std::bit_ceil(std::max<size_t>(16, 2 * tables_.merges.size()));
   pair_shift_ = 64 - std::countr_zero(slots);
@@ -145,7 +150,17 @@ void BpeModel::EncodeUncached(std::string_view piece, Workspace::Scratch& scratc
     MergeShort(symbols, scratch);
   else
     MergeLong(symbols, scratch);
-  ids.insert(ids.end(), symbols.begin(), symbols.end());
+  if (spelled_specials_.empty())
+    ids.insert(ids.end(), symbols.begin(), symbols.end());
+  else
+    for (const int32_t id : symbols) AppendText(id, ids);
+}
+
+void BpeModel::AppendText(int32_t id, std::vector<int32_t>& ids) const {
+  const auto found = spelled_specials_.find(id);
+  if (found == spelled_specials_.end()) return ids.push_back(id);
+  AppendText(found->second.left, ids);
+  AppendText(found->second.right, ids);
 }
 
 void BpeModel::Start(std::string_view piece, std::vector<int32_t>& symbols) const {

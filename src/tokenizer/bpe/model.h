@@ -36,6 +36,10 @@ struct BpeTables {
   // What becomes of the rest; -1: it is left out.
   int32_t unknown = -1;
   bool fuse_unknown = false;
+
+  // Ids that no text becomes: special tokens. Where merges spell one, the two tokens that were merged stay in its
+  // place. `unknown` may be one.
+  std::vector<int32_t> specials;
 };
 
 class BpeModel {
@@ -73,6 +77,7 @@ class BpeModel {
   void Start(std::string_view piece, std::vector<int32_t>& symbols) const;
   void MergeShort(std::vector<int32_t>& symbols, Workspace::Scratch& scratch) const;
   void MergeLong(std::vector<int32_t>& symbols, Workspace::Scratch& scratch) const;
+  void AppendText(int32_t id, std::vector<int32_t>& ids) const;
 
   BpeTables tables_;
   std::vector<PairSlot> pairs_;  // open addressing, at most half full
@@ -80,6 +85,7 @@ class BpeModel {
   std::unordered_map<std::string_view, int32_t> ids_;  // views into tables_.tokens
   int32_t byte_ids_[256];                              // of byte-level or fallback tokens; -1: none
   bool every_byte_ = true;
+  std::unordered_map<int32_t, BpeTables::Merge> spelled_specials_;  // the first merge that gives a special token
 };
 
 }  // namespace penstock::tokenizer

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "tokenizer/bpe/decode.h"
 #include "tokenizer/files/byte_alphabet.h"
 
 namespace penstock::tokenizer {
@@ -52,6 +53,23 @@ void FillTables(const std::vector<SpelledToken>& tokens, const std::vector<std::
     const auto& [left, right] = merges[i];
     tables.merges.push_back({id_of(left, i), id_of(right, i), id_of(left + right, i)});
   }
+}
+
+bool KeepSpecialsOutOfText(const std::vector<AddedToken>& added, const std::string& where, BpeTables& tables) {
+  std::vector<bool> special(tables.tokens.size());
+  for (const AddedToken& token : added) {
+    if (!token.special || static_cast<size_t>(token.id) >= tables.tokens.size()) continue;
+    if (tables.byte_fallback && ByteOfToken(token.text) >= 0) continue;  // stands for a byte that is in the text
+    tables.specials.push_back(token.id);
+    special[static_cast<size_t>(token.id)] = true;
+    const auto bytes = tables.byte_level ? FromAlphabet(token.text) : std::nullopt;
+    if (bytes && bytes->size() == 1 && tables.tokens[static_cast<size_t>(token.id)] == *bytes)
+      throw UserError(
+          "{}: '{}' (id {}) is a special token and the token of a byte: text with that byte would become it", where,
+          token.text, token.id);
+  }
+  return std::any_of(tables.merges.begin(), tables.merges.end(),
+                     [&](const BpeTables::Merge& merge) { return special[static_cast<size_t>(merge.merged)]; });
 }
 
 }  // namespace penstock::tokenizer

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "tokenizer/bpe/added_tokens.h"
 #include "tokenizer/bpe/model.h"
 
 namespace penstock::tokenizer {
@@ -27,5 +28,9 @@ std::pair<std::string, std::string> SplitMerge(const std::string& line, const st
 // UserError for ids out of range or given twice, and for merges of or to tokens that are not there.
 void FillTables(const std::vector<SpelledToken>& tokens, const std::vector<std::pair<std::string, std::string>>& merges,
                 const std::string& where, BpeTables& tables);
+
+// Fills tables.specials. UserError for a special token that is the token of a byte: text with that byte has no other
+// id. True when merges spell one.
+bool KeepSpecialsOutOfText(const std::vector<AddedToken>& added, const std::string& where, BpeTables& tables);
 
 }  // namespace penstock::tokenizer

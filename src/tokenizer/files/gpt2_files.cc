@@ -39,11 +39,13 @@ std::shared_ptr<const Tokenizer> ReadGpt2Files(const std::string& vocabulary_pat
   };
   if (settings.end_of_text) add(*settings.end_of_text);
   for (const std::string& text : UsualEndsOfText()) add(text);
+  const bool spells_specials = KeepSpecialsOutOfText(parts.added, vocabulary_path, parts.tables);
 
   parts.fingerprint = "bpe-" + Hasher()
                                    .Update(vocabulary_text)
                                    .Update(merges_text)
                                    .Update(static_cast<uint64_t>(parts.end_of_document))
+                                   .Update(spells_specials ? "special tokens apart" : "")
                                    .Digest()
                                    .Hex();
   parts.name = fmt::format("BPE of {} and {}", vocabulary_path, merges_path);

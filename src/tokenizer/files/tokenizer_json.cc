@@ -129,6 +129,7 @@ std::shared_ptr<const Tokenizer> ReadTokenizerJson(const std::string& path, cons
                     path);
   parts.tables = ParseModel(Member(json, "model"), pre.byte_level, path);
   parts.added = ParseAddedTokens(Member(json, "added_tokens"), parts.tables.tokens.size(), path);
+  const bool spells_specials = KeepSpecialsOutOfText(parts.added, path + ": added_tokens", parts.tables);
 
   // Tokens of the vocabulary that are added too are found in the text, not by merging: they keep their id.
   std::unordered_map<std::string, int32_t> by_text;
@@ -172,6 +173,8 @@ std::shared_ptr<const Tokenizer> ReadTokenizerJson(const std::string& path, cons
   for (const char* key : {"normalizer", "pre_tokenizer", "model", "added_tokens"})
     hasher.Update(Member(json, key).dump());
   hasher.Update(static_cast<uint64_t>(parts.end_of_document));
+  // Such text had other ids before they were kept apart.
+  if (spells_specials) hasher.Update("special tokens apart");
   parts.fingerprint = "bpe-" + hasher.Digest().Hex();
   parts.name = fmt::format("BPE of {}", path);
   parts.description = {
@@ -181,7 +184,8 @@ std::shared_ptr<const Tokenizer> ReadTokenizerJson(const std::string& path, cons
                                                       : "BPE of characters")},
       {"normalizer", DescribeStep(Member(json, "normalizer"))},
       {"pieces", DescribeStep(Member(json, "pre_tokenizer"))},
-      {"merges", fmt::format("{}{}", parts.tables.merges.size(),
+      {"merges", fmt::format("{}{}{}", parts.tables.merges.size(),
+                             spells_specials ? "; where they spell a special token, text keeps the tokens before" : "",
                              parts.tables.ignore_merges ? "; a piece that is a token is taken as it is" : "")},
       {"decoder", decoder.byte_level ? "ByteLevel" : DescribeStep(Member(json, "decoder"))}};
   parts.files = settings.files;

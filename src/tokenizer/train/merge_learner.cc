@@ -11,10 +11,10 @@ uint64_t PairOf(int32_t left, int32_t right) {
 
 }  // namespace
 
-MergeLearner::MergeLearner(std::vector<std::string> tokens, const int32_t (&byte_ids)[256])
-    : tokens_(std::move(tokens)) {
+MergeLearner::MergeLearner(std::vector<std::string> tokens, const int32_t (&byte_ids)[256],
+                           std::unordered_set<std::string> reserved)
+    : tokens_(std::move(tokens)), reserved_(std::move(reserved)) {
   std::copy(std::begin(byte_ids), std::end(byte_ids), byte_ids_);
-  for (size_t id = 0; id < tokens_.size(); ++id) ids_.emplace(tokens_[id], static_cast<int32_t>(id));
 }
 
 void MergeLearner::AddWord(std::string_view bytes, int64_t count) {
@@ -81,6 +81,7 @@ void MergeLearner::Learn(int32_t vocabulary, int64_t min_frequency,
     if (top.count < std::max<int64_t>(1, min_frequency)) break;
     const auto left = static_cast<int32_t>(top.pair >> 32), right = static_cast<int32_t>(top.pair & 0xFFFFFFFF);
     const std::string text = tokens_[static_cast<size_t>(left)] + tokens_[static_cast<size_t>(right)];
+    if (reserved_.contains(text)) continue;
     // Two pairs may spell the same token.
     const auto [found, added] = ids_.emplace(text, static_cast<int32_t>(tokens_.size()));
     if (added) tokens_.push_back(text);

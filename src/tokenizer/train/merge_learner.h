@@ -10,6 +10,7 @@
 #include <queue>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "tokenizer/bpe/model.h"
@@ -18,8 +19,10 @@ namespace penstock::tokenizer {
 
 class MergeLearner {
  public:
-  // tokens: those that words are made of at first (256 single bytes, after special ones). word_ids: by byte, its id.
-  MergeLearner(std::vector<std::string> tokens, const int32_t (&byte_ids)[256]);
+  // tokens: special ones, then 256 single bytes, which words are made of at first. byte_ids: by byte, its id. reserved:
+  // no merge spells one of these; a special token is no outcome of merges.
+  MergeLearner(std::vector<std::string> tokens, const int32_t (&byte_ids)[256],
+               std::unordered_set<std::string> reserved = {});
   void AddWord(std::string_view bytes, int64_t count);
   // Until there are `vocabulary` tokens, or no pair occurs `min_frequency` times.
   void Learn(int32_t vocabulary, int64_t min_frequency, const std::function<void(int64_t, int64_t)>& progress);
@@ -47,7 +50,8 @@ class MergeLearner {
   void OfferChanged();
 
   std::vector<std::string> tokens_;
-  std::unordered_map<std::string, int32_t> ids_;
+  std::unordered_map<std::string, int32_t> ids_;  // of tokens that merges may spell
+  std::unordered_set<std::string> reserved_;
   int32_t byte_ids_[256];
   std::vector<int32_t> symbols_;
   std::vector<Word> words_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <mutex>
+#include <unordered_set>
 
 #include "base/nearest.h"
 #include "base/utf8.h"
@@ -84,8 +85,11 @@ BpeTrainer::BpeTrainer(BpeTrainOptions options) : parts_(std::make_unique<Parts>
   if (std::adjacent_find(specials.begin(), specials.end()) != specials.end())
     throw UserError("the special token '{}' is given twice", *std::adjacent_find(specials.begin(), specials.end()));
   if (!specials.empty() && specials.front().empty()) throw UserError("a special token is empty");
-  for (const std::string& text : specials)
+  for (const std::string& text : specials) {
     if (!IsUtf8(text)) throw UserError("a special token is no UTF-8");
+    if (const auto bytes = FromAlphabet(text); bytes && bytes->size() == 1)
+      throw UserError("the special token '{}' is how a tokenizer.json spells a byte; choose a longer one", text);
+  }
   // A word that is no name of ours would, as an expression, match itself alone.
   const bool word = std::all_of(options.pattern.begin(), options.pattern.end(),
                                 [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_'; });
@@ -159,7 +163,11 @@ BpeTrainer::Result BpeTrainer::Train(const std::function<void(int64_t, int64_t)>
   for (const auto& [piece, count] : all) length += piece.size();
   if (length > UINT32_MAX)
     throw UserError("the distinct pieces of the text are longer than 4 GiB together; the pattern cuts it too coarsely");
-  MergeLearner learner(tokens, byte_ids);
+  // A token of these bytes would be spelled like the special one.
+  std::unordered_set<std::string> reserved;
+  for (const std::string& text : parts_->options.special_tokens)
+    if (auto spelled = FromAlphabet(text)) reserved.insert(std::move(*spelled));
+  MergeLearner learner(tokens, byte_ids, std::move(reserved));
   Result result;
   for (const auto& [piece, count] : all) {
     learner.AddWord(piece, count);
