@@ -50,6 +50,13 @@ std::string ReadText(const std::string& path, std::string_view hint) {
 
 }  // namespace
 
+int64_t TimeOfChange(const std::string& path) {
+  std::error_code error;
+  const auto time = fs::last_write_time(path, error).time_since_epoch();
+  if (error) throw WorldError(fmt::format("cannot look at '{}': {}", path, error.message()));
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
+}
+
 std::vector<FoundFile> FindFiles(const std::string& folder, const CorpusOptions& options) {
   std::vector<FoundFile> found;
   std::error_code error;
@@ -67,11 +74,8 @@ std::vector<FoundFile> FindFiles(const std::string& folder, const CorpusOptions&
     if (!Wanted(options, name)) continue;
     const auto bytes = static_cast<int64_t>(it->file_size(error));
     if (error) break;
-    if (bytes == 0) continue;
-    const auto changed =
-        std::chrono::duration_cast<std::chrono::nanoseconds>(it->last_write_time(error).time_since_epoch());
-    if (error) break;
-    found.push_back({name, it->path().string(), bytes, changed.count()});
+    if (bytes == 0 && !options.empty_files) continue;
+    found.push_back({name, it->path().string(), bytes, TimeOfChange(it->path().string())});
   }
   if (error) throw WorldError(fmt::format("cannot list the folder '{}': {}", folder, error.message()));
   std::sort(found.begin(), found.end(), [](const FoundFile& a, const FoundFile& b) { return a.name < b.name; });

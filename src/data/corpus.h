@@ -23,6 +23,7 @@ struct CorpusOptions {
   std::vector<std::string> include = {"*"};  // a file is read when one of these matches ...
   std::vector<std::string> exclude = {};     // ... and none of these
   int64_t max_bytes = INT64_MAX;             // whole documents in order, until the next one would pass it
+  bool empty_files = false;                  // among the found ones
 };
 
 struct Corpus {
@@ -37,6 +38,8 @@ struct FoundFile {
   int64_t bytes = 0;
   int64_t changed = 0;  // time of the last change, nanoseconds
 };
+// Of FoundFile::changed. WorldError when the file is not there.
+int64_t TimeOfChange(const std::string& path);
 // The files of a folder that LoadText would read, ascending by name, whatever is in them. WorldError when a folder
 // cannot be listed.
 std::vector<FoundFile> FindFiles(const std::string& folder, const CorpusOptions& options);

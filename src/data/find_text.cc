@@ -1,7 +1,6 @@
 #include "data/find_text.h"
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 
 #include "base/error.h"
@@ -28,20 +27,20 @@ std::vector<TextFile> FindTextFiles(const TextInputs& inputs) {
     if (!fs::is_directory(status)) {
       if (!fs::is_regular_file(status))
         throw UserError("'{}' is not a regular file; text is read from files and folders", input);
-      const auto changed = fs::last_write_time(input).time_since_epoch();
       found.push_back({{fs::path(input).filename().string(), input, static_cast<int64_t>(fs::file_size(input)),
-                        std::chrono::duration_cast<std::chrono::nanoseconds>(changed).count()},
+                        TimeOfChange(input)},
                        true});
       continue;
     }
     const size_t before = found.size();
-    for (FoundFile& file : FindFiles(input, {.include = inputs.include, .exclude = inputs.exclude}))
+    for (FoundFile& file :
+         FindFiles(input, {.include = inputs.include, .exclude = inputs.exclude, .empty_files = true}))
       if (out.empty() || !IsWithin(fs::weakly_canonical(file.path), out)) found.push_back({std::move(file), false});
     if (found.size() == before)
       throw UserError("the folder '{}' has no file with text in it that --include names and --exclude does not", input);
   }
-  std::erase_if(found, [](const TextFile& file) { return file.bytes == 0; });
-  if (found.empty()) throw UserError("there is no text: the files are empty");
+  if (std::all_of(found.begin(), found.end(), [](const TextFile& file) { return file.bytes == 0; }))
+    throw UserError("there is no text: the files are empty");
   return found;
 }
 

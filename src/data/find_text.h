@@ -18,8 +18,8 @@ struct TextInputs {
   std::string out = {};  // what lies in this folder is not read; empty: none
 };
 
-// Without the empty files. UserError for inputs that are not there, folders without a file that is wanted, and when all
-// files are empty.
+// With the empty files: documents without text. UserError for inputs that are not there, folders without a file that is
+// wanted, and when all files are empty.
 std::vector<TextFile> FindTextFiles(const TextInputs& inputs);
 
 }  // namespace penstock::data

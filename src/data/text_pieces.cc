@@ -70,14 +70,14 @@ std::optional<TextPiece> TextPieces::Next() {
       AddText(piece);
   }
   piece.after = at_;
-  if (piece.segments.empty()) return std::nullopt;
+  if (piece.segments.empty() && piece.empty_documents == 0) return std::nullopt;
   return piece;
 }
 
 bool TextPieces::OpenFile() {
   const TextFile& file = files_[static_cast<size_t>(at_.file)];
   file_ = FileSystem::Real().Open(file.path);
-  if (file_->size() != file.bytes) throw WorldError(fmt::format("'{}' changed while it was read", file.path));
+  CheckUnchanged();
   buffer_.clear();
   begin_ = 0;
   if (at_.offset > 0) return true;
@@ -94,7 +94,14 @@ bool TextPieces::OpenFile() {
   return false;
 }
 
+void TextPieces::CheckUnchanged() const {
+  const TextFile& file = files_[static_cast<size_t>(at_.file)];
+  if (file_->size() != file.bytes || TimeOfChange(file.path) != file.changed)
+    throw WorldError(fmt::format("'{}' changed while the command ran; start anew when it changes no more", file.path));
+}
+
 void TextPieces::CloseFile() {
+  CheckUnchanged();
   at_.input_bytes += files_[static_cast<size_t>(at_.file)].bytes - at_.offset;
   ++at_.file;
   at_.offset = at_.document = at_.line = 0;
@@ -119,6 +126,8 @@ void TextPieces::Take(TextPiece& piece, size_t bytes, bool ends) {
   piece.text += Rest().substr(0, bytes);
   if (bytes > 0 || at_.inside)
     piece.segments.push_back({begin, piece.text.size(), at_.file, at_.document, false, !at_.inside, ends});
+  else if (ends)
+    ++piece.empty_documents;
   Skip(bytes);
   at_.inside = !ends;
   if (ends) ++at_.document;

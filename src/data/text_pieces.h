@@ -3,7 +3,10 @@
 // The documents of many files, read in pieces of about a mebibyte, so that memory does not grow with files.
 //
 // Documents: a file ending in .jsonl or .ndjson has one per line; every other file is one, or several between lines
-// that are the separator. A document without text is left out.
+// that are the separator. A document without text (an empty file is one) is left out and counted.
+// Changes:   WorldError when a file has another size or time of change than when it was found, at its first and its
+// last
+//            piece.
 // Cuts: a long document is cut where its parts have the ids of the whole (SafeCut). When there is no such place within
 // 256 MiB, or the tokenizer promises none and the document is longer, that is a UserError which names it.
 #pragma once
@@ -53,6 +56,7 @@ struct TextPiece {
   };
   std::string text;
   std::vector<Segment> segments;
+  int64_t empty_documents = 0;  // before `after`; not of .jsonl files, whose lines are not looked at here
   TextPosition after;
 };
 
@@ -78,6 +82,7 @@ class TextPieces {
   bool AtEnd() const;  // the buffer holds the file's last byte
   void Take(TextPiece& piece, size_t bytes, bool ends);
   void Skip(size_t bytes);
+  void CheckUnchanged() const;
   void CloseFile();
   void AddText(TextPiece& piece);
   void AddLines(TextPiece& piece);

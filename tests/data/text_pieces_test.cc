@@ -48,13 +48,15 @@ class PiecesTest : public testing::Test {
   void TearDown() override { std::filesystem::remove_all(folder_); }
   void Put(const std::string& name, const std::string& text) {
     std::ofstream(folder_ + "/" + name, std::ios::binary) << text;
-    files_.push_back({{name, folder_ + "/" + name, static_cast<int64_t>(text.size()), 0}, false});
+    files_.push_back(
+        {{name, folder_ + "/" + name, static_cast<int64_t>(text.size()), TimeOfChange(folder_ + "/" + name)}, false});
   }
   // The documents put together again; pieces are read from `start` on.
   std::vector<std::string> Documents(const TextPieces::Options& options, std::vector<TextPosition>* positions = nullptr,
                                      TextPosition start = {}) {
     TextPieces pieces(files_, options, start);
     std::vector<std::string> documents;
+    empty_ = 0;
     bool open = start.inside;
     if (open) documents.emplace_back();
     while (const auto piece = pieces.Next()) {
@@ -64,6 +66,7 @@ class PiecesTest : public testing::Test {
         documents.back() += piece->text.substr(segment.begin, segment.end - segment.begin);
         open = !segment.ends;
       }
+      empty_ += piece->empty_documents;
       if (positions != nullptr) positions->push_back(piece->after);
     }
     EXPECT_FALSE(open);
@@ -75,6 +78,7 @@ class PiecesTest : public testing::Test {
 
   std::string folder_;
   std::vector<TextFile> files_;
+  int64_t empty_ = 0;
 };
 
 TEST_F(PiecesTest, SeparatorsAreLinesOfTheirOwn) {
@@ -121,6 +125,43 @@ TEST_F(PiecesTest, AnySizeAndAnyStartGiveTheSameDocuments) {
       EXPECT_TRUE(!start.inside || whole[first].ends_with(rest[0]));
     }
   }
+}
+
+TEST_F(PiecesTest, DocumentsWithoutTextAreCounted) {
+  Put("0.txt", "");
+  Put("a.txt", "--\n--\none\n--\n--\ntwo\n--\n");
+  Put("b.txt", "--");
+  Put("c.jsonl", "");  // no lines, no documents
+  Put("d.txt", "three");
+  Put("e.txt", "");
+  for (const size_t piece : {1, 4, 1000}) {
+    EXPECT_EQ(Documents({.separator = "--", .piece_bytes = piece}).size(), 4u) << "with the lines of c.jsonl";
+    EXPECT_EQ(empty_, 6) << piece;
+  }
+}
+
+// A file of the same size, and one that changes between two pieces of it.
+TEST_F(PiecesTest, AFileThatChangesMeanwhileIsAnError) {
+  std::string text;
+  while (text.size() < 200'000) text += "one two three four five six ";  // more than is read to see what it is
+  Put("a.txt", text);
+  const auto time = std::filesystem::last_write_time(folder_ + "/a.txt");
+  const auto set = [&](int seconds) {
+    std::filesystem::last_write_time(folder_ + "/a.txt", time + std::chrono::seconds(seconds));
+  };
+  set(1);
+  EXPECT_THROW(Documents({}), WorldError) << "changed since it was found";
+  set(0);
+  EXPECT_EQ(Documents({}).size(), 1u);
+  const TextPieces::Options options{.cuts_at_words = true, .piece_bytes = 1000};
+  TextPieces pieces(files_, options);
+  ASSERT_TRUE(pieces.Next().has_value());
+  set(2);
+  EXPECT_THROW(while (pieces.Next()){}, WorldError);
+  set(0);
+  std::filesystem::resize_file(folder_ + "/a.txt", text.size() - 1);
+  set(0);
+  EXPECT_THROW(Documents({}), WorldError);
 }
 
 TEST_F(PiecesTest, BinaryFilesAreLeftOutOrRefused) {

@@ -120,6 +120,25 @@ TEST(TokenizerJson, MergesNeverGiveASpecialToken) {
   EXPECT_EQ(LoadTokenizer(folder.path)->EncodeWithSpecials("ab"), (Ids{3}));
 }
 
+// A tokenizer is lossless only if no step takes something away.
+TEST(TokenizerJson, StepsThatRemoveTextAreNotLossless) {
+  const Folder folder;
+  json made = json::parse(Trained());
+  made["normalizer"] = nullptr;
+  const json byte_level = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}};
+  for (const std::string behavior : {"Isolated", "Contiguous", "MergedWithPrevious", "MergedWithNext", "Removed"}) {
+    for (const json& step : {json{{"type", "Punctuation"}, {"behavior", behavior}},
+                             json{{"type", "Split"}, {"pattern", {{"String", ","}}}, {"behavior", behavior}}}) {
+      made["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", {step, byte_level}}};
+      folder.Write("tokenizer.json", made.dump());
+      const auto tokenizer = LoadTokenizer(folder.path);
+      EXPECT_EQ(tokenizer->lossless(), behavior != "Removed") << step;
+      const std::string text = "the newest, the lowest,, ,";
+      EXPECT_EQ(tokenizer->Decode(tokenizer->Encode(text)) == text, tokenizer->lossless()) << step;
+    }
+  }
+}
+
 TEST(TokenizerJson, ASpecialTokenIsNoByte) {
   const Folder folder;
   json made = json::parse(kByHand);

@@ -83,6 +83,7 @@ std::string TextOfLine(std::string_view line, const std::string& field, const st
 LeftOut VisitDocuments(const TextPiece& piece, const std::vector<TextFile>& files, const DocumentOptions& options,
                        const VisitText& visit) {
   LeftOut left_out;
+  left_out.empty_documents = piece.empty_documents;
   for (const TextPiece::Segment& segment : piece.segments) {
     const TextFile& file = files[static_cast<size_t>(segment.file)];
     std::string_view text = std::string_view(piece.text).substr(segment.begin, segment.end - segment.begin);

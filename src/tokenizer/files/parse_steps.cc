@@ -155,8 +155,9 @@ ParsedPreTokenizer ParsePreTokenizer(const Json& step, const std::string& where)
   } else if (type == "Digits") {
     parsed.pre_tokenizer = MakeDigits(GetOr<bool>(step, "individual_digits", false, where));
   } else if (type == "Punctuation") {
-    parsed.pre_tokenizer =
-        MakePunctuation(ParseBehavior(GetOr<std::string>(step, "behavior", "Isolated", where), where));
+    const SplitBehavior behavior = ParseBehavior(GetOr<std::string>(step, "behavior", "Isolated", where), where);
+    parsed.keeps_bytes = behavior != SplitBehavior::kRemoved;
+    parsed.pre_tokenizer = MakePunctuation(behavior);
   } else if (type == "Whitespace") {
     // Runs of letters, and runs of what is neither that nor white space; \w as Unicode's TR18 has it.
     const std::string word = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control})";
