@@ -8,13 +8,16 @@
 #include <chrono>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/link_model.h"
 #include "base/time_source.h"
 #include "comm/communicator.h"
 #include "comm/emulated_links.h"
+#include "comm/remote/remote_rank.h"
 #include "comm/thread_ranks.h"
+#include "local_transport.h"
 
 namespace penstock::comm {
 
@@ -33,17 +36,47 @@ class FreeLinks final : public LinkModel {
   double Collective(const std::vector<int>&, std::string_view, int64_t) const override { return 0; }
 };
 
+// Ranks that meet only over frames and transfers, each with a progress thread, here in one process. All of them must
+// see the same failure.
+inline void RunLocalRemoteRanks(const std::shared_ptr<LocalHub>& hub, const RemoteOptions& options, const Body& body) {
+  std::vector<FirstFailure> failures(hub->size);
+  std::vector<std::thread> threads;
+  for (int r = 0; r < hub->size; ++r) {
+    threads.emplace_back([&, r] {
+      LocalTransport transport(hub, r);
+      RunRemoteRank(transport, options, body, failures[r]);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const auto record = [&](int r) { return failures[r].failed() ? failures[r].Record() : FailureRecord(); };
+  int origin = 0;
+  for (int r = 0; r < hub->size; ++r) {
+    if (hub->dead[r]) continue;
+    if (hub->dead[origin]) origin = r;
+    EXPECT_EQ(record(r).text, record(origin).text) << "ranks " << origin << " and " << r;
+  }
+  // The rank's own exception says most.
+  const int failed = record(origin).rank;
+  if (failed >= 0 && !hub->dead[failed]) origin = failed;
+  failures[origin].Rethrow();
+}
+
 inline std::vector<Backend> Backends() {
   const auto threads = [](int n, std::chrono::milliseconds deadline, const Body& body) {
     RunThreadRanks(n, {.deadline = deadline, .grace = std::chrono::milliseconds(20'000)}, body);
   };
   return {{"threads", threads},
-          {"emulated_links", [threads](int n, std::chrono::milliseconds deadline, const Body& body) {
+          {"emulated_links",
+           [threads](int n, std::chrono::milliseconds deadline, const Body& body) {
              const FreeLinks model;
              threads(n, deadline, [&](Communicator& communicator) {
                EmulatedLinks links(communicator, model, SteadyTime());
                body(links);
              });
+           }},
+          {"remote", [](int n, std::chrono::milliseconds deadline, const Body& body) {
+             const ThreadWorldOptions world{.deadline = deadline, .grace = std::chrono::milliseconds(20'000)};
+             RunLocalRemoteRanks(std::make_shared<LocalHub>(n), {.world = world}, body);
            }}};
 }
 

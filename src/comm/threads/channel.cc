@@ -1,7 +1,6 @@
 #include "comm/threads/channel.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 namespace penstock::comm {
 void RecvWork::Wait() { world_->Wait(rank_, *this, std::chrono::steady_clock::now()); }
@@ -12,18 +11,6 @@ std::vector<at::Tensor> RecvWork::TakeTensors() {
 }
 
 std::string RecvWork::Describe() const { return fmt::format("receive '{}' from rank {}", (*namer_)(tag_), peer_); }
-
-void Channel::History::Add(const Tag& tag) {
-  ++count_;
-  last_.push_back(tag);
-  if (last_.size() > size_t{kShownHistory}) last_.pop_front();
-}
-
-std::string Channel::History::ToString(const TagNamer& namer) const {
-  std::vector<std::string> names;
-  for (const Tag& tag : last_) names.push_back(namer(tag));
-  return fmt::format("{}{}", count_ > last_.size() ? "..., " : "", fmt::join(names, ", "));
-}
 
 bool Channel::Match(std::string& fault) {
   bool matched = false;

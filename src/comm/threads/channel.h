@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/common/tag_history.h"
 #include "comm/communicator.h"
 #include "comm/threads/world.h"
 
@@ -56,17 +57,6 @@ class Channel {
     Tag tag;
     std::vector<at::Tensor> tensors;
   };
-  // The last tags of one side, for messages.
-  class History {
-   public:
-    void Add(const Tag& tag);
-    std::string ToString(const TagNamer& namer) const;
-
-   private:
-    std::deque<Tag> last_;
-    uint64_t count_ = 0;
-  };
-
   // Matches what can be matched; true when a receive was completed. Fills `fault` when tags differ.
   bool Match(std::string& fault);
 
@@ -77,7 +67,7 @@ class Channel {
   std::deque<Message> messages_;  // at most one of the two is not empty
   std::deque<std::shared_ptr<RecvWork>> receives_;
   uint64_t matched_ = 0;
-  History sent_, expected_;
+  TagHistory sent_, expected_;
   NamerPtr namer_;  // of the last send or receive
 };
 

@@ -4,18 +4,6 @@
 #include <fmt/ranges.h>
 
 namespace penstock::comm {
-std::string ToString(const Signature& s, const TagNamer& namer) {
-  std::string text = fmt::format("{} '{}'", ToString(s.kind), namer(s.tag));
-  if (s.type != at::ScalarType::Undefined) text += fmt::format(" ({}, {} elements", c10::toString(s.type), s.count);
-  if (s.kind == CommKind::broadcast) text += fmt::format(", root {}", s.detail);
-  if (s.kind == CommKind::all_reduce_tree || s.kind == CommKind::reduce_scatter_tree) {
-    text += fmt::format(", {} leaves", s.detail);
-  }
-  if (!s.bounds.empty()) text += fmt::format(", shards at {}", fmt::join(s.bounds, " "));
-  if (s.type != at::ScalarType::Undefined) text += ")";
-  return text;
-}
-
 GroupQueue::GroupQueue(World* world, std::vector<int> ranks, std::string name)
     : world_(world),
       ranks_(std::move(ranks)),

@@ -47,8 +47,8 @@ Job ReduceJob(const std::vector<Post>& posts) {
     for (const at::Tensor& input : post.inputs) reduction->sources.push_back(input.const_data_ptr());
     nodes.insert(nodes.end(), post.nodes.begin(), post.nodes.end());
   }
-  const bool tree = signature.kind == CommKind::all_reduce_tree || signature.kind == CommKind::reduce_scatter_tree;
-  reduction->plan = tree ? TreePlan(nodes, signature.detail) : FoldPlan(static_cast<int>(reduction->sources.size()));
+  reduction->plan = IsTree(signature.kind) ? TreePlan(nodes, signature.detail)
+                                           : FoldPlan(static_cast<int>(reduction->sources.size()));
   if (signature.bounds.empty()) {
     std::vector<Destination> all;
     for (const Post& post : posts) all.push_back({post.out.mutable_data_ptr(), 0});

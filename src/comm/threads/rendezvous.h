@@ -12,31 +12,11 @@
 #include <string>
 #include <vector>
 
+#include "comm/common/signature.h"
 #include "comm/communicator.h"
 #include "comm/threads/world.h"
 
 namespace penstock::comm {
-
-// What all members must agree on.
-struct Signature {
-  CommKind kind = CommKind::barrier;
-  Tag tag;
-  at::ScalarType type = at::ScalarType::Undefined;
-  int64_t count = 0;   // elements of the whole tensor; 0 where lengths are free
-  int32_t detail = 0;  // root of a broadcast, leaves of a tree
-  std::vector<int64_t> bounds;
-  friend bool operator==(const Signature&, const Signature&) = default;
-};
-// "all_reduce 'loss' (float, 12 elements)".
-std::string ToString(const Signature& signature, const TagNamer& namer);
-
-// What one member brings.
-struct Post {
-  Signature signature;
-  std::vector<at::Tensor> inputs;
-  std::vector<TreeNode> nodes;  // of the inputs, when the kind is a tree
-  at::Tensor out;
-};
 
 // The work of a collective once all have posted.
 struct Job {

@@ -17,56 +17,37 @@
 #include <string>
 #include <vector>
 
+#include "comm/common/first_failure.h"
+#include "comm/common/signature.h"
+#include "comm/common/status_slot.h"
+#include "comm/common/waiting.h"
 #include "comm/communicator.h"
 #include "comm/thread_ranks.h"
-#include "comm/threads/status_slot.h"
 
 namespace penstock::comm {
 
 class Channel;
 class GroupQueue;
 
-// How a rank names tags; shared, because posted operations keep it for their messages.
-using NamerPtr = std::shared_ptr<const TagNamer>;
-
-// Something a rank can sleep on.
-class Condition {
- public:
-  virtual ~Condition() = default;
-  // Atomics only: called with the sleeper's mutex held.
-  virtual bool Ready() const = 0;
-  // A rank whose contribution is missing, or -1.
-  virtual int MissingRank() const = 0;
-  // "recv 'activation s2 m3'".
-  virtual std::string Describe() const = 0;
-};
-
-class World {
+class World final : public WaitRules {
  public:
   World(int size, const ThreadWorldOptions& options);
-  ~World();
+  ~World() override;
 
   int size() const { return static_cast<int>(ranks_.size()); }
   const ThreadWorldOptions& options() const { return options_; }
 
   // ---- failure ----
   // Ends the world; only the first call counts. `what`: an exception of `rank` (-1: of nobody).
-  void Fail(int rank, std::exception_ptr what);
-  bool failed() const { return failed_.load(std::memory_order_acquire); }
+  void Fail(int rank, std::exception_ptr what) override;
+  bool failed() const override { return failure_.failed(); }
   // Throws what `rank` is to see of the failure, with what it was doing. Only when failed().
-  [[noreturn]] void ThrowFailure(int rank, const std::string& doing) const;
+  [[noreturn]] void ThrowFailure(int rank, const std::string& doing) const override { failure_.ThrowFor(rank, doing); }
   // The failure as the launcher throws it. Nothing when the world did not fail.
-  void RethrowFirst() const;
-  // Fails the world with `error` as seen by `rank`, and throws it.
-  template <typename E>
-  [[noreturn]] void FailWith(int rank, const E& error) {
-    Fail(rank, std::make_exception_ptr(error));
-    throw error;
-  }
+  void RethrowFirst() const { failure_.Rethrow(); }
 
   // ---- sleeping ----
-  // Returns when the condition is ready. Throws when the world has failed or fails, when MissingRank() has finished,
-  // and at the deadline (counted from `since`).
+  // See WaitFor; the deadline is counted from `since`.
   void Wait(int rank, const Condition& condition, std::chrono::steady_clock::time_point since);
   void Notify(int rank);
   void NotifyAll();
@@ -75,8 +56,9 @@ class World {
   StatusSlot& status(int rank) { return ranks_[rank]->status; }
   const StatusSlot& status(int rank) const { return ranks_[rank]->status; }
   void SetHostWork(int rank, bool now);
-  // "rank 1, which is at 'forward s3 m2' since 4.2 s".
-  std::string DescribeRank(int rank) const;
+  bool finished(int rank) const override { return status(rank).finished(); }
+  RankStatus StatusOf(int rank) const override { return status(rank).Get(); }
+  std::chrono::steady_clock::time_point LastHostWork() const override;
   void Finish(int rank);
   // Blocks until all ranks have finished; calls for help when one does not come back after a failure.
   void WaitForRanks();
@@ -91,13 +73,10 @@ class World {
 
  private:
   struct Rank {
-    std::mutex mutex;
-    std::condition_variable wake;
+    Sleeper sleeper;
     StatusSlot status;
   };
   std::string StuckReport() const;
-  // When some rank was last in host work: now while one is.
-  std::chrono::steady_clock::time_point LastHostWork() const;
 
   const ThreadWorldOptions options_;
   const int spins_;
@@ -107,11 +86,7 @@ class World {
   std::mutex groups_mutex_;
   std::map<std::pair<std::string, std::vector<int>>, std::unique_ptr<GroupQueue>> groups_;
 
-  mutable std::mutex failure_mutex_;
-  std::atomic<bool> failed_{false};
-  std::exception_ptr first_;
-  int first_rank_ = -1;
-  std::string first_text_;
+  FirstFailure failure_;
 
   std::atomic<std::chrono::steady_clock::rep> host_work_ended_{0};  // ticks of the clock; 0: there was none
 

@@ -1,4 +1,4 @@
-// src/comm/threads/handover.h
+// src/comm/common/handover.h
 //
 // How a tensor crosses to another rank of the same process: as a pointer, when it is contiguous and 64-byte aligned,
 // else as a copy that is (docs/numerics.md R6). History stays behind.

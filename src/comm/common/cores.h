@@ -1,4 +1,4 @@
-// src/comm/threads/cores.h
+// src/comm/common/cores.h
 //
 // Cores this process may use (the affinity mask, which containers and taskset narrow).
 #pragma once

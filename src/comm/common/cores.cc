@@ -1,4 +1,4 @@
-#include "comm/threads/cores.h"
+#include "comm/common/cores.h"
 
 #include <sched.h>
 

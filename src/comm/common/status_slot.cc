@@ -1,4 +1,4 @@
-#include "comm/threads/status_slot.h"
+#include "comm/common/status_slot.h"
 
 #include <algorithm>
 #include <chrono>

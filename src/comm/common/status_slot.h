@@ -1,4 +1,4 @@
-// src/comm/threads/status_slot.h
+// src/comm/common/status_slot.h
 //
 // What a rank does now, written by that rank and readable by any thread at any time without stopping it. Two texts of
 // atomic words take turns, so that a writer that is stopped in the middle (a rank that hangs, the very moment somebody

@@ -1,4 +1,4 @@
-#include "comm/threads/handover.h"
+#include "comm/common/handover.h"
 
 #include <ATen/core/grad_mode.h>
 
