@@ -105,6 +105,12 @@ TextData LoadTokens(const DataConfig& config, uint64_t seed, const ProgressSink&
       OpenTokenSources(config.sources.empty() ? std::vector<std::string>{config.path} : config.sources);
   TextData out;
   out.tokenizer = TokenizerOf(sources);
+  if (config.tokenizer != "bytes" &&
+      tokenizer::LoadTokenizer(config.tokenizer)->Fingerprint() != sources.front().train->info().fingerprint)
+    throw UserError(
+        "data.tokenizer: '{}' is another tokenizer than the one '{}' was made with; leave it out, or make "
+        "the token files with it",
+        config.tokenizer, sources.front().train->path());
   // Before windows: a damaged file is found here, and nothing is cut from it.
   out.unigram_entropy = EntropyOf(sources, sink);
   const WindowOptions windows{config.sequence, config.masked_prefix, config.keep_short_window};
@@ -176,9 +182,7 @@ void DataConfig::Declare(config::Section& s) {
   s.String(
       "tokenizer", &tokenizer,
       {.help = "how text becomes tokens: bytes (one each, 256 ids), or the path of a tokenizer, a file or a folder "
-               "with one",
-       .only_if = is_no_tokens,
-       .only_if_text = no_tokens});
+               "with one. Token files bring theirs; one that is named beside them must be the same"});
   s.Int("sequence", &sequence, {.min = 1, .max = 1 << 24, .help = "length of a sample", .unit = "tokens"});
   s.Int("masked_prefix", &masked_prefix,
         {.min = 0, .help = "labels of the first tokens of a sample that do not count in the loss", .unit = "tokens"});

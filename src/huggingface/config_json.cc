@@ -128,7 +128,33 @@ void ReadLlama(const JsonFields& fields, bool mistral, ImportedConfig& imported)
   NoteDropout(fields, "attention_dropout", "model.attention_dropout", imported);
 }
 
+nlohmann::ordered_json IdsJson(const std::vector<int64_t>& ids) {
+  if (ids.size() == 1) return ids.front();
+  return ids;
+}
+
+std::vector<int64_t> ReadIds(const nlohmann::json& value, const std::string& where) {
+  constexpr size_t kMost = 64;
+  std::vector<int64_t> ids;
+  const auto add = [&](const nlohmann::json& id) {
+    if (!id.is_number_unsigned() || id.get<uint64_t>() > INT32_MAX)
+      throw UserError("{} = {}: a token id, or a list of them, was expected", where, Shown(value));
+    ids.push_back(id.get<int64_t>());
+  };
+  if (value.is_array() && value.size() <= kMost)
+    for (const nlohmann::json& id : value) add(id);
+  else
+    add(value);
+  return ids;
+}
+
 }  // namespace
+
+std::string FormatIds(const std::vector<int64_t>& ids) { return IdsJson(ids).dump(); }
+
+std::vector<int64_t> ParseIds(std::string_view text, const std::string& where) {
+  return ReadIds(nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false), where);
+}
 
 ImportedConfig ParseConfigJson(std::string_view text, const std::string& file) {
   const nlohmann::json json = ParseJsonObject(text, file);
@@ -151,6 +177,9 @@ ImportedConfig ParseConfigJson(std::string_view text, const std::string& file) {
   } else {
     fields.Fail("model_type", std::string("is not supported; ") + kTypes);
   }
+  for (const char* key : kSpecialIds)
+    if (const auto value = json.find(key); value != json.end() && !value->is_null())
+      imported.special_ids[key] = ReadIds(*value, fmt::format("{}: '{}'", file, key));
   try {
     imported.model = model::ResolveGptConfig(imported.model);
   } catch (const UserError& error) {
@@ -209,9 +238,9 @@ std::string FormatConfigJson(const GptConfig& config, const ConfigJsonOptions& o
   json["torch_dtype"] = options.dtype;
   json["dtype"] = options.dtype;
   // Said even when there is none: the defaults of the library are those of published models.
-  json["bos_token_id"] =
-      options.beginning_of_text ? nlohmann::ordered_json(*options.beginning_of_text) : nlohmann::ordered_json();
-  json["eos_token_id"] = options.end_of_text ? nlohmann::ordered_json(*options.end_of_text) : nlohmann::ordered_json();
+  json["bos_token_id"] = nullptr;
+  json["eos_token_id"] = nullptr;
+  for (const auto& [key, ids] : options.special_ids) json[key] = IdsJson(ids);
   return json.dump(2) + "\n";
 }
 

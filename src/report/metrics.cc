@@ -75,7 +75,8 @@ std::vector<StepMetrics> ReadMetrics(const std::string& path, FileSystem& files)
     try {
       steps.push_back(FromJson(Json::parse(text.begin() + at, text.begin() + end)));
     } catch (const Json::exception& e) {
-      throw UserError("{}:{}: this is not the line of a step ({})", path, line_number, e.what());
+      throw UserError("{}:{}: this is not the line of a step ({}); remove the line, or move the file away", path,
+                      line_number, e.what());
     }
     at = end + 1;
   }

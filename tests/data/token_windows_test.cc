@@ -351,7 +351,6 @@ TEST(DataConfigTokens, KeysWithoutEffectAreRefused) {
   EXPECT_EQ(fault("source = 'tokens'\nsources = ['x=1', 'y=2']\n"), "");
   EXPECT_NE(fault("source = 'tokens'\n"), "");
   EXPECT_NE(fault("source = 'tokens'\npath = 'x'\nsources = ['x=1']\n"), "");
-  EXPECT_NE(fault("source = 'tokens'\npath = 'x'\ntokenizer = 'bytes'\n"), "");
   EXPECT_NE(fault("source = 'tokens'\npath = 'x'\nvalidation_fraction = 0.1\n"), "");
   EXPECT_NE(fault("source = 'tokens'\nsources = ['x']\nlast_batch = 'drop'\n"), "");
   EXPECT_NE(fault("packing = 'within'\n"), "");

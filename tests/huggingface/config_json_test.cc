@@ -389,7 +389,7 @@ TEST(ConfigJson, FormatThenParseIsTheIdentity) {
 }
 
 TEST(ConfigJson, FormatSaysTypesAndTokens) {
-  const Json json = Json::parse(FormatConfigJson({}, {.dtype = "bfloat16", .end_of_text = 5}));
+  const Json json = Json::parse(FormatConfigJson({}, {.dtype = "bfloat16", .special_ids = {{"eos_token_id", {5}}}}));
   EXPECT_EQ(json["torch_dtype"], "bfloat16");
   EXPECT_EQ(json["dtype"], "bfloat16");
   EXPECT_EQ(json["eos_token_id"], 5);

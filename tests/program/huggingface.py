@@ -74,6 +74,10 @@ def main():
             x = torch.tensor([prompts[95]])
             check(torch.equal(again(x).logits, model(x).logits), f"{name}: other logits from the export")
         penstock("checkpoint", "convert", imported, back, code=2)  # nothing is overwritten
+        for key in ("bos_token_id", "eos_token_id"):
+            check(getattr(again.config, key) == getattr(model.config, key), f"{name}: another {key}")
+        check("--tokenizer" in penstock("generate", imported, "--prompt", "the", code=2), "the tokenizer is not known")
+        penstock("generate", imported, "--prompt", "the", "--tokens", 2, "--tokenizer", "bytes")
 
         if name in ("gpt2", "llama"):
             text = work / "text.txt"
@@ -128,6 +132,20 @@ def with_tokenizer():
         check(theirs.eos_token == end, f"{name}: end of text is {theirs.eos_token}")
         out = penstock("generate", work / f"{name}-in", "--prompt", "the ", "--tokens", 3)
         check(out.startswith("the "), out)
+        # Trained on with token files, from another folder; what config.json said of the end of texts stays.
+        tokens, run = work / f"{name}-tokens", work / f"{name}-on-tokens"
+        penstock("tokenize", work / "text.txt", "--tokenizer", made, "--out", tokens)
+        train = ["train", work / f"{name}-in" / "config.toml", "--set", "data.source=tokens", "--set", f"data.path={tokens}",
+                 "--set", "data.sequence=32", "--set", "train.steps=2", "--set", f"run.dir={run}"]
+        penstock(*train)
+        other = work / f"{name}-other"
+        penstock("tokenizer", "train", work / "text.txt", "--vocabulary", 280, "--out", other)
+        out = penstock(*train[:-1], f"run.dir={run}-2", "--set", f"data.tokenizer={other}", code=2)
+        check("another tokenizer" in out, out)
+        penstock("checkpoint", "convert", run, work / f"{name}-trained")
+        was = json.loads((folder / "config.json").read_text())
+        now = json.loads((work / f"{name}-trained" / "config.json").read_text())
+        check(all(now[key] == was[key] for key in ("bos_token_id", "eos_token_id")), now)
 
 
 def with_sentencepiece():

@@ -18,7 +18,7 @@ int main(int argc, char** argv) {
   const bool wide = argc == 3 && std::string(argv[2]) == "fp64";
   if (argc != 2 && !wide) return 2;
   try {
-    const auto opened = penstock::session::OpenModel({.from = argv[1], .threads = 1});
+    const auto opened = penstock::session::OpenModel({.from = argv[1], .text = false, .threads = 1});
     std::vector<at::Tensor> parameters;
     for (const auto& p : opened->spec.parameters) {
       const at::Tensor& parameter = opened->parameters.at(p.name);

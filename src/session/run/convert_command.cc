@@ -120,11 +120,11 @@ int Import(const ConvertCommandOptions& options, std::ostream& out) {
   const std::string place = std::filesystem::absolute(pending.to()).lexically_normal().string();
   std::string note;
   const auto tokenizer = TokenizerBeside(options, config.vocabulary, note);
-  const std::string tokenizer_place =
-      tokenizer == nullptr || tokenizer->files().empty() ? "bytes" : place + "/" + kTokenizerFolder;
   std::string toml = ModelToml(config);
-  toml += fmt::format("\n[data]\ntokenizer = {}\nsequence = {}\n", Quoted(tokenizer_place),
-                      std::min<int64_t>(config.context, 1024));
+  toml += fmt::format("\n[data]\nsequence = {}\n", std::min<int64_t>(config.context, 1024));
+  if (tokenizer != nullptr)
+    toml +=
+        fmt::format("tokenizer = {}\n", Quoted(tokenizer->files().empty() ? "bytes" : place + "/" + kTokenizerFolder));
 
   LoadedSettings settings;
   settings.config.LoadText(toml, "converted from " + options.from);
@@ -132,20 +132,27 @@ int Import(const ConvertCommandOptions& options, std::ostream& out) {
   checkpoint::TrainState state;
   state.model_fingerprint = ModelFingerprint(from.spec());
   state.config = settings.config.ResolvedToml();
-  if (tokenizer != nullptr) state.extra[kTokenizerFingerprint] = tokenizer->Fingerprint();
+  state.extra[kTokenizerFingerprint] = tokenizer != nullptr ? tokenizer->Fingerprint() : kUnknownTokenizer;
+  for (const auto& [key, ids] : from.config().special_ids)
+    state.extra[kFromHuggingFace + key] = huggingface::FormatIds(ids);
   checkpoint::SaveCheckpoint(pending.path(), state, from.Parameters(), {});
   if (tokenizer != nullptr) WriteTokenizer(pending.path(), *tokenizer);
   WriteFileAtomically(
       pending.path() + "/config.toml",
       "# Trains on from these weights, with a fresh optimizer. Say on what: data.source, data.path, steps "
       "and learning rate\n# with --set, or here in a copy.\n" +
-          toml + fmt::format("\n[checkpoint]\nweights = {}\n", Quoted(place)));
+          toml +
+          fmt::format("\n[checkpoint]\nweights = {}\n\n[run]\ndir = {}\n", Quoted(place),
+                      Quoted("runs/" + fs::path(place).filename().string())));
   pending.Publish();
   out << fmt::format("{}: {} with {} parameters from {} file{}, fp32\n", pending.to(), config.family,
                      FormatCount(from.spec().parameter_count()), from.weights().num_files(),
                      from.weights().num_files() == 1 ? "" : "s");
   for (const std::string& n : from.config().notes) out << "note: " << n << "\n";
-  if (tokenizer == nullptr) out << fmt::format("note: no tokenizer was taken: {}; --tokenizer names one\n", note);
+  if (tokenizer == nullptr)
+    out << fmt::format(
+        "note: no tokenizer was taken: {}; generate, eval and training take one with --tokenizer and data.tokenizer\n",
+        note);
   out << fmt::format(
       "train on:  penstock train {}/config.toml --set data.source=text data.path=FILE\nuse:       penstock generate {} "
       "...\n",
@@ -186,15 +193,21 @@ int Export(const ConvertCommandOptions& options, std::ostream& out) {
   how.dtype = ParseDtype(options.dtype);
   if (!options.max_shard.empty()) how.max_shard_bytes = ParseBytes(options.max_shard);
   if (how.max_shard_bytes < 1) throw UserError("--max-shard {}: must be above 0", options.max_shard);
-  const auto opened = OpenModel({.from = options.from, .tokenizer = options.tokenizer, .weights = false, .threads = 1});
+  const auto opened =
+      OpenModel({.from = options.from, .tokenizer = options.tokenizer, .weights = false, .text = false, .threads = 1});
   if (opened->spec.family != "gpt2" && opened->spec.family != "llama")
     throw UserError("'{}' is a {}; gpt2 and llama can be written for Hugging Face", options.from, opened->spec.family);
   PendingFolder pending(options.to);
-  const bool own_tokenizer = !opened->tokenizer->files().empty();
+  const bool own_tokenizer = opened->tokenizer != nullptr && !opened->tokenizer->files().empty();
   if (own_tokenizer) {
-    how.config.end_of_text = opened->tokenizer->end_of_document();
-    how.config.beginning_of_text = opened->tokenizer->beginning_of_text();
+    how.config.special_ids["eos_token_id"] = {opened->tokenizer->end_of_document()};
+    if (const auto first = opened->tokenizer->beginning_of_text()) how.config.special_ids["bos_token_id"] = {*first};
   }
+  // What came with the weights goes with them.
+  for (const char* key : huggingface::kSpecialIds)
+    if (const auto& extra = opened->from->state().extra; extra.contains(kFromHuggingFace + std::string(key)))
+      how.config.special_ids[key] = huggingface::ParseIds(extra.at(kFromHuggingFace + std::string(key)),
+                                                          fmt::format("'{}': {}", opened->checkpoint, key));
   const auto fetch = [&](int p) {
     const model::ParameterSpec& parameter = opened->spec.parameters[p];
     return opened->from->ReadModel({parameter.name, nn::WideType(opened->precision), parameter.shape});
@@ -211,7 +224,10 @@ int Export(const ConvertCommandOptions& options, std::ostream& out) {
   out << fmt::format("{}: {} with {} parameters of step {}, {}, in {}\n", pending.to(), opened->spec.family,
                      FormatCount(opened->spec.parameter_count()), opened->step,
                      options.dtype.empty() ? "fp32" : options.dtype, fmt::join(written, ", "));
-  if (!own_tokenizer) out << "note: the model reads bytes; there are no tokenizer files to write\n";
+  if (opened->tokenizer == nullptr)
+    out << "note: the weights came without a tokenizer, and go without one\n";
+  else if (!own_tokenizer)
+    out << "note: the model reads bytes; there are no tokenizer files to write\n";
   return 0;
 }
 

@@ -11,6 +11,10 @@
 
 namespace penstock::session {
 
+// In TrainState::extra, before the key: what a config.json said that is no setting of ours. Runs that start from the
+// weights hand it on.
+inline const std::string kFromHuggingFace = "huggingface.";
+
 struct ConvertCommandOptions {
   std::string from;
   std::string to;

@@ -67,6 +67,10 @@ EvalData Given(const EvalOptions& options, const OpenedModel& model) {
   if (stride > window) throw UserError("--stride {} is longer than the window of {} tokens", stride, window);
   EvalData out;
   out.name = options.data;
+  for (const char* file : {"validation.tokens", "train.tokens"})
+    if (std::filesystem::exists(options.data + "/" + file))
+      throw UserError("'{}' is a folder of token files; give one of them: --data {}/{}", options.data, options.data,
+                      file);
   const bool tokens = std::filesystem::path(options.data).extension() == ".tokens";
   out.windows =
       std::make_shared<data::StridedWindows>(tokens ? TokensOfFile(options.data, *model.tokenizer, out.documents)

@@ -29,7 +29,7 @@ std::string FindTokenizer(const std::string& checkpoint, const std::string& conf
 void RequireTokenizer(const checkpoint::TrainState& state, const std::string& checkpoint,
                       const tokenizer::Tokenizer& tokenizer) {
   const auto known = state.extra.find(kTokenizerFingerprint);
-  if (known != state.extra.end() && known->second != tokenizer.Fingerprint())
+  if (known != state.extra.end() && known->second != kUnknownTokenizer && known->second != tokenizer.Fingerprint())
     throw UserError(
         "'{}' was trained with another tokenizer than '{}' is now: the same text has other tokens; use the one in the "
         "run's folder '{}'",
@@ -39,6 +39,13 @@ void RequireTokenizer(const checkpoint::TrainState& state, const std::string& ch
 std::shared_ptr<const tokenizer::Tokenizer> OpenTokenizer(const checkpoint::TrainState& state,
                                                           const std::string& checkpoint, const std::string& configured,
                                                           const std::string& given) {
+  const auto known = state.extra.find(kTokenizerFingerprint);
+  if (given.empty() && known != state.extra.end() && known->second == kUnknownTokenizer)
+    throw UserError(
+        "'{}' has weights that came without a tokenizer; --tokenizer names it, a file or a folder (bytes: one token "
+        "for "
+        "each byte)",
+        checkpoint);
   const auto loaded = tokenizer::LoadTokenizer(given.empty() ? FindTokenizer(checkpoint, configured) : given);
   RequireTokenizer(state, checkpoint, *loaded);
   return loaded;

@@ -16,6 +16,8 @@ namespace penstock::session {
 inline constexpr const char* kTokenizerFolder = "tokenizer";
 // In TrainState::extra.
 inline constexpr const char* kTokenizerFingerprint = "tokenizer.fingerprint";
+// Instead of a fingerprint: the weights came from elsewhere, without a tokenizer.
+inline constexpr const char* kUnknownTokenizer = "unknown";
 
 // Writes Tokenizer::files() into FOLDER/tokenizer/ (nothing where there are none). What is there is replaced.
 void WriteTokenizer(const std::string& folder, const tokenizer::Tokenizer& tokenizer);
@@ -28,7 +30,7 @@ std::string FindTokenizer(const std::string& checkpoint, const std::string& conf
 void RequireTokenizer(const checkpoint::TrainState& state, const std::string& checkpoint,
                       const tokenizer::Tokenizer& tokenizer);
 
-// FindTokenizer or `given` (when not empty), loaded and checked.
+// FindTokenizer or `given` (when not empty), loaded and checked. UserError when it is unknown and none is given.
 std::shared_ptr<const tokenizer::Tokenizer> OpenTokenizer(const checkpoint::TrainState& state,
                                                           const std::string& checkpoint, const std::string& configured,
                                                           const std::string& given = "");

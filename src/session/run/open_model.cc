@@ -39,13 +39,16 @@ std::unique_ptr<OpenedModel> OpenModel(const OpenModelOptions& options) {
     values.data.tokenizer = FindTokenizer(from.path(), "");
     if (values.data.tokenizer.empty()) values.data.tokenizer = "bytes";
   }
-  opened->tokenizer = OpenTokenizer(from.state(), from.path(), values.data.tokenizer, options.tokenizer);
+  const auto known = from.state().extra.find(kTokenizerFingerprint);
+  const bool unknown = known != from.state().extra.end() && known->second == kUnknownTokenizer;
+  if (options.text || !unknown || !options.tokenizer.empty())
+    opened->tokenizer = OpenTokenizer(from.state(), from.path(), values.data.tokenizer, options.tokenizer);
   // The model's vocabulary may be the tokenizer's, which need not lie where the run found it.
   values.data.tokenizer =
       options.tokenizer.empty() ? FindTokenizer(from.path(), values.data.tokenizer) : options.tokenizer;
   opened->spec = ModelOf(opened->settings);
   from.RequireModel(ModelFingerprint(opened->spec));
-  if (opened->spec.vocabulary < opened->tokenizer->vocabulary())
+  if (opened->tokenizer != nullptr && opened->spec.vocabulary < opened->tokenizer->vocabulary())
     throw UserError("the model knows {} tokens and the tokenizer '{}' has {}; give the one it was trained with",
                     opened->spec.vocabulary, opened->tokenizer->name(), opened->tokenizer->vocabulary());
   opened->precision = model::ParsePrecision(values.numerics.precision);

@@ -25,14 +25,15 @@ struct OpenedModel {
   model::ModelSpec spec;
   model::Precision precision = model::Precision::fp32;
   checkpoint::NamedTensors parameters;
-  std::shared_ptr<const tokenizer::Tokenizer> tokenizer;
-  std::string data_fingerprint;  // of the training data; empty when not recorded
+  std::shared_ptr<const tokenizer::Tokenizer> tokenizer;  // see OpenModelOptions::text
+  std::string data_fingerprint;                           // of the training data; empty when not recorded
 };
 
 struct OpenModelOptions {
   std::string from{};       // a checkpoint, a directory of checkpoints, or a run directory
   std::string tokenizer{};  // instead of the run's; empty: the run's
   bool weights = true;      // false: `parameters` stays empty
+  bool text = true;         // false: `tokenizer` may be null, where the weights came without one
   int64_t threads = 0;      // of one operation; 0: all cores for models that give them work, else 1
 };
 

@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "base/utf8_stream.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/directory.h"
 #include "checkpoint/loss_scale_record.h"
 #include "checkpoint/next_step.h"
 #include "report/metrics_log.h"
@@ -25,6 +26,7 @@
 #include "session/html_report.h"
 #include "session/prediction.h"
 #include "session/profile_file.h"
+#include "session/run/convert_command.h"
 #include "session/run/evaluate.h"
 #include "session/run/find_tokenizer.h"
 #include "session/run/interrupt.h"
@@ -180,6 +182,11 @@ class TrainRun {
     // Of this run; another one that starts from the checkpoint reads other samples.
     if (s().checkpoint.self_check && directory_.start_checkpoint.empty())
       expected_first_ = checkpoint::ReadNextStep(directory_.checkpoint);
+    if (expected_first_ && expected_first_->step != from_->state().step) {
+      log_ << fmt::format("note: {} in '{}' is of the step after {}; the first step is not checked\n",
+                          checkpoint::kNextStepFile, directory_.checkpoint, expected_first_->step);
+      expected_first_.reset();
+    }
   }
 
   // Case D1: whatever went wrong between the save and here shows in the first step, before anything is saved.
@@ -372,6 +379,11 @@ class TrainRun {
     state.extra["session.steps"] = std::to_string(s().train.steps);
     state.extra["data.fingerprint"] = run_->batches->dataset().Fingerprint();
     if (run_->text.tokenizer != nullptr) state.extra[kTokenizerFingerprint] = run_->text.tokenizer->Fingerprint();
+    for (const checkpoint::Checkpoint* from :
+         {run_->weights.get(), static_cast<const checkpoint::Checkpoint*>(from_.get())})
+      if (from != nullptr)
+        for (const auto& [key, value] : from->state().extra)
+          if (key.starts_with(kFromHuggingFace)) state.extra[key] = value;
     return state;
   }
 
