@@ -35,6 +35,18 @@ bool Wanted(const CorpusOptions& options, const std::string& path) {
          std::none_of(options.exclude.begin(), options.exclude.end(), matches);
 }
 
+// A link to a folder that it lies in: following it would not end.
+bool LeadsUp(const fs::path& link) {
+  std::error_code error;
+  const fs::path target = fs::canonical(link, error);
+  for (fs::path above = link.parent_path(); !error; above = above.parent_path()) {
+    const bool top = above.empty() || above == above.root_path();
+    if (fs::canonical(above.empty() ? "." : above, error) == target) return true;
+    if (top) return false;
+  }
+  return true;  // it leads nowhere
+}
+
 constexpr std::string_view kBinaryHint =
     "; narrow data.include, for example to [\"*.txt\"], or name it in data.exclude";
 
@@ -60,14 +72,16 @@ int64_t TimeOfChange(const std::string& path) {
 std::vector<FoundFile> FindFiles(const std::string& folder, const CorpusOptions& options) {
   std::vector<FoundFile> found;
   std::error_code error;
-  fs::recursive_directory_iterator it(folder, error);
+  fs::recursive_directory_iterator it(folder, fs::directory_options::follow_directory_symlink, error);
   for (; !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
     const std::string name = it->path().lexically_relative(folder).generic_string();
     std::error_code missing;  // a link that leads nowhere is no file
     if (it->is_directory(missing)) {
       // Not looking into an excluded folder spares walking through thousands of installed packages.
       const auto whole = [&](const std::string& pattern) { return pattern == name + "/**"; };
-      if (std::any_of(options.exclude.begin(), options.exclude.end(), whole)) it.disable_recursion_pending();
+      if (std::any_of(options.exclude.begin(), options.exclude.end(), whole) ||
+          (it->is_symlink(missing) && LeadsUp(it->path())))
+        it.disable_recursion_pending();
       continue;
     }
     if (!it->is_regular_file(missing)) continue;

@@ -1,6 +1,7 @@
 #include "data/text_pieces.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -53,7 +54,11 @@ size_t SafeWordCut(std::string_view text) {
   return 0;
 }
 
-bool IsJsonLines(std::string_view name) { return name.ends_with(".jsonl") || name.ends_with(".ndjson"); }
+bool IsJsonLines(std::string_view name) {
+  std::string lower(name.substr(name.size() - std::min<size_t>(name.size(), 8)));
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  return lower.ends_with(".jsonl") || lower.ends_with(".ndjson");
+}
 
 TextPieces::TextPieces(std::vector<TextFile> files, Options options, TextPosition start)
     : files_(std::move(files)), options_(std::move(options)), at_(start) {}

@@ -138,6 +138,12 @@ class Run {
                       tokenizer_.Fingerprint());
   }
 
+  bool HasParts() const {
+    const std::vector<std::string> names = files_.List(folder_);
+    return std::any_of(names.begin(), names.end(),
+                       [](const std::string& name) { return name.starts_with("part-") && name.ends_with(".json"); });
+  }
+
   // Makes the folder one of this job, with or without parts of it. The results of another run stay until this one's are
   // there (Publish): the tokenizer may be nowhere else, and a run may end without a result.
   void Prepare() {
@@ -147,7 +153,8 @@ class Run {
       const std::string difference = DifferenceTo(journal, job_, files_);
       // Without a summary, what is there may have been put there by this job.
       if (difference.empty() && (options_.overwrite || !published)) return;
-      if (!options_.overwrite && !published)
+      // Nothing is lost with one that has no part yet: it ended in an error, or early.
+      if (!options_.overwrite && !published && HasParts())
         throw UserError(
             "'{}' holds the beginning of another tokenization ({}); give the same command to finish that one, choose "
             "another --out, or --overwrite",

@@ -61,6 +61,18 @@ TEST(Text, BinaryIsRecognised) {
   EXPECT_NE(WhyNotText("\x89\xff\xd8\x01\x02 abc"), "");
 }
 
+TEST_F(CorpusTest, LinksAreFollowedButNotUpwards) {
+  Put("in/real/a.txt", "1");
+  Put("elsewhere/b.txt", "2");
+  std::filesystem::create_directory_symlink(folder_ + "/elsewhere", folder_ + "/in/linked");
+  std::filesystem::create_directory_symlink("..", folder_ + "/in/real/up");
+  std::filesystem::create_directory_symlink(folder_ + "/in/linked", folder_ + "/elsewhere/self");
+  std::filesystem::create_symlink("nowhere", folder_ + "/in/gone.txt");
+  std::vector<std::string> names;
+  for (const FoundFile& file : FindFiles(folder_ + "/in", {.include = {"*.txt"}})) names.push_back(file.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"linked/b.txt", "real/a.txt"}));
+}
+
 TEST_F(CorpusTest, FolderIsSortedByPath) {
   Put("b.txt", "2");
   Put("a/z.txt", "1");

@@ -187,6 +187,9 @@ TEST_F(PiecesTest, ADocumentWithoutAPlaceToCutIsNamed) {
 
 TEST(JsonLines, TextOfLine) {
   EXPECT_EQ(TextOfLine(R"({"id": 3, "text": "a\n\u00e9", "meta": {"text": "no"}})", "text", "f line 1"), "a\n\xc3\xa9");
+  EXPECT_EQ(TextOfLine(R"({"text": "a\ud800b\udc00\\ud800\ud83d\ude00\ud83d"})", "text", "f line 1"),
+            "a\xef\xbf\xbd"
+            "b\xef\xbf\xbd\\ud800\xf0\x9f\x98\x80\xef\xbf\xbd");
   EXPECT_EQ(TextOfLine(R"({"text": {"text": 1}, "body": "yes"})", "body", "f line 1"), "yes");
   std::string deep = R"({"text": "x", "deep": )" + std::string(100'000, '[') + std::string(100'000, ']') + "}";
   EXPECT_EQ(TextOfLine(deep, "text", "f line 1"), "x");

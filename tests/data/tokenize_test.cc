@@ -438,7 +438,8 @@ TEST_F(TokenizeTest, BadInputSaysWhatWouldWork) {
   Put("b.jsonl", "{\"text\": \"good\"}\n\n{\"txt\": \"bad\"}\n");
   EXPECT_NE(Fault(Options("out3")).find("b.jsonl' line 3: 'text' is not there"), std::string::npos)
       << Fault(Options("out3"));
-  TokenizeOptions skip = Options("out5");
+  // Nothing came of that one, so another may take its place.
+  TokenizeOptions skip = Options("out3");
   skip.skip_malformed = true;
   const TokenizeResult result = Tokenize(skip, tokenizer_);
   EXPECT_EQ(result.malformed_lines, 1);

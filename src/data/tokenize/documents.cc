@@ -1,6 +1,7 @@
 #include "data/tokenize/documents.h"
 
 #include <algorithm>
+#include <charconv>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -62,16 +63,48 @@ class FieldReader : public nlohmann::json_sax<Json> {
     return true;
   }
 
-  const std::string& field_;
+  std::string field_;
   int depth_ = 0;
   bool wanted_ = false;
 };
+
+// Halves of surrogate pairs that stand alone, as Python writes them for text that is no Unicode, as the character for
+// what is none. `line` is JSON or nearly so: the escapes are those after an even number of backslashes.
+std::string WithoutLoneSurrogates(std::string_view line) {
+  std::string mended(line);
+  // The code unit of an escape at `at`, or -1.
+  const auto unit = [&](size_t at) -> int {
+    if (at + 6 > mended.size() || mended[at] != '\\' || mended[at + 1] != 'u') return -1;
+    int value = 0;
+    const char* const end = mended.data() + at + 6;
+    const auto [parsed, error] = std::from_chars(mended.data() + at + 2, end, value, 16);
+    return error == std::errc() && parsed == end ? value : -1;
+  };
+  for (size_t at = 0; at < mended.size(); ++at) {
+    if (mended[at] != '\\') continue;
+    const int first = unit(at);
+    if (first >= 0xD800 && first < 0xDC00) {
+      const int second = unit(at + 6);
+      if (second >= 0xDC00 && second < 0xE000)
+        at += 6;  // a pair
+      else
+        mended.replace(at, 6, "\\ufffd");
+    } else if (first >= 0xDC00 && first < 0xE000) {
+      mended.replace(at, 6, "\\ufffd");
+    }
+    at += first < 0 ? 1 : 5;
+  }
+  return mended;
+}
 
 }  // namespace
 
 std::string TextOfLine(std::string_view line, const std::string& field, const std::string& where) {
   FieldReader reader(field);
-  Json::sax_parse(line, &reader);
+  if (!Json::sax_parse(line, &reader) && line.find("\\u") != std::string_view::npos) {
+    reader = FieldReader(field);
+    Json::sax_parse(WithoutLoneSurrogates(line), &reader);
+  }
   if (!reader.fault.empty()) throw UserError("{}: no JSON: {}", where, reader.fault);
   if (!reader.is_object) throw UserError("{}: no JSON object; every line is one, with the text in '{}'", where, field);
   if (!reader.text)
