@@ -1,6 +1,7 @@
 #include "data/text_pieces.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -41,7 +42,8 @@ TEST(SafeCut, OrBetweenTwoWords) {
 class PiecesTest : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = testing::TempDir() + "/penstock_pieces_" + testing::UnitTest::GetInstance()->current_test_info()->name();
+    folder_ = testing::TempDir() + "/penstock_pieces_" + std::to_string(::getpid()) + "_" +
+              testing::UnitTest::GetInstance()->current_test_info()->name();
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
   }

@@ -1,6 +1,7 @@
 #include "data/tokenize.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
@@ -51,7 +52,9 @@ class RunTokenizer : public tokenizer::Tokenizer {
 class TokenizeTest : public testing::Test {
  protected:
   void SetUp() override {
-    root_ = testing::TempDir() + "/penstock_tokenize_" + testing::UnitTest::GetInstance()->current_test_info()->name();
+    // With the process: the same test may run twice on a machine.
+    root_ = testing::TempDir() + "/penstock_tokenize_" + std::to_string(::getpid()) + "_" +
+            testing::UnitTest::GetInstance()->current_test_info()->name();
     fs::remove_all(root_);
     fs::create_directories(root_ + "/in");
   }
