@@ -48,7 +48,7 @@ bool LeadsUp(const fs::path& link) {
 }
 
 constexpr std::string_view kBinaryHint =
-    "; narrow data.include, for example to [\"*.txt\"], or name it in data.exclude";
+    "; narrow the files of the folder (data.include, for example [\"*.txt\"]), or name it in data.exclude";
 
 std::string ReadText(const std::string& path, std::string_view hint) {
   std::error_code error;
@@ -119,9 +119,7 @@ std::string WhyNotText(std::string_view bytes) {
 Corpus LoadText(const std::string& path, const CorpusOptions& options) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status))
-    throw UserError(
-        "the corpus '{}' is not there; give a text file, a folder of them, or data.source = 'python-stdlib'", path);
+  if (!fs::exists(status)) throw UserError("the text '{}' is not there; give a text file, or a folder of them", path);
   Corpus corpus;
   if (!fs::is_directory(status)) {
     const std::string name = fs::path(path).filename().string();

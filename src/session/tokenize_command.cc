@@ -52,19 +52,27 @@ int RunTokenize(const TokenizeCommand& command, std::ostream& out, std::ostream&
     return 0;
   }
   if (result.was_complete) out << fmt::format("'{}' is complete already; --overwrite starts anew\n", options.out);
-  out << fmt::format("{} files, {}", result.files - result.skipped_files, FormatBytes(result.input_bytes));
+  const auto count = [](int64_t n, const char* what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); };
+  out << fmt::format("{}, {}", count(result.files - result.skipped_files, "file"), FormatBytes(result.input_bytes));
   if (result.skipped_files > 0) out << fmt::format("; {} more are no text and were left out", result.skipped_files);
-  if (result.malformed_lines > 0) out << fmt::format("; {} lines were malformed and left out", result.malformed_lines);
-  out << fmt::format("\n{}/{}: {} documents, {} tokens ({:.2f} bytes of text each)\n", options.out, data::kTrainTokens,
-                     result.documents[0], result.tokens[0],
+  if (result.malformed_lines > 0)
+    out << fmt::format("; malformed and left out: {}", count(result.malformed_lines, "line"));
+  out << fmt::format("\n{}/{}: {}, {} ({:.2f} bytes of text each)\n", options.out, data::kTrainTokens,
+                     count(result.documents[0], "document"), count(result.tokens[0], "token"),
                      static_cast<double>(result.text_bytes) /
                          static_cast<double>(std::max<int64_t>(result.tokens[0] + result.tokens[1], 1)));
   if (options.validation > 0)
-    out << fmt::format("{}/{}: {} documents, {} tokens\n", options.out, data::kValidationTokens, result.documents[1],
-                       result.tokens[1]);
+    out << fmt::format("{}/{}: {}, {}\n", options.out, data::kValidationTokens, count(result.documents[1], "document"),
+                       count(result.tokens[1], "token"));
+  for (int s = 0; s < (options.validation > 0 ? 2 : 1); ++s)
+    if (result.documents[s] == 0)
+      out << fmt::format(
+          "note: no document fell to {}; --validation {} of so few documents is a matter of luck, and "
+          "--validation-seed draws again\n",
+          s == 0 ? data::kTrainTokens : data::kValidationTokens, options.validation);
   if (result.resumed_bytes > 0)
     out << fmt::format("{} of the text were done before\n", FormatBytes(result.resumed_bytes));
-  if (!result.was_complete)
+  if (done > 0)
     out << fmt::format("{} in {}, {}/s\n", FormatBytes(done), FormatSeconds(seconds),
                        FormatBytes(static_cast<int64_t>(static_cast<double>(done) / std::max(seconds, 1e-9))));
   return 0;

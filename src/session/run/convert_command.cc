@@ -1,6 +1,8 @@
 #include "session/run/convert_command.h"
 
 #include <any>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -30,7 +32,8 @@ class PendingFolder {
     if (files_.Exists(to_)) throw UserError("'{}' is there already; choose another name or move it away", to_);
     std::string pattern = to_ + ".tmp-XXXXXX";
     files_.CreateFolders(FolderOf(to_));
-    if (::mkdtemp(pattern.data()) == nullptr) throw WorldError(fmt::format("cannot make a folder beside '{}'", to_));
+    if (::mkdtemp(pattern.data()) == nullptr)
+      throw WorldError(fmt::format("cannot make the folder '{}': {}", pattern, std::strerror(errno)));
     path_ = pattern;
   }
   PendingFolder(const PendingFolder&) = delete;
