@@ -1,5 +1,6 @@
 #include "base/faulty_file_system.h"
 
+#include <filesystem>
 #include <system_error>
 
 namespace penstock {
@@ -47,9 +48,39 @@ void FaultyFileSystem::Throw(const std::string& path) const {
                                std::error_code(fault_.error, std::generic_category()).message()));
 }
 
+namespace {
+
+std::string Normal(const std::string& path) {
+  const std::string normal = std::filesystem::path(path).lexically_normal().string();
+  return normal.size() > 1 && normal.back() == '/' ? normal.substr(0, normal.size() - 1) : normal;
+}
+
+bool IsIn(const std::string& path, const std::string& folder) { return path.rfind(folder + "/", 0) == 0; }
+
+}  // namespace
+
+std::vector<std::string> FaultyFileSystem::NotDurable() const {
+  const std::lock_guard lock(mutex_);
+  return {not_durable_.begin(), not_durable_.end()};
+}
+
+void FaultyFileSystem::NoteName(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  not_durable_.insert(Normal(path));
+}
+
+void FaultyFileSystem::ForgetName(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(not_durable_,
+                [name = Normal(path)](const std::string& noted) { return noted == name || IsIn(noted, name); });
+}
+
 std::unique_ptr<WritableFile> FaultyFileSystem::Create(const std::string& path) {
   if (Fails()) Throw(path);
-  return std::make_unique<FaultyWritableFile>(*this, real_.Create(path), path);
+  const bool is_new = !real_.Exists(path);
+  auto file = std::make_unique<FaultyWritableFile>(*this, real_.Create(path), path);
+  if (is_new) NoteName(path);
+  return file;
 }
 
 std::unique_ptr<ReadableFile> FaultyFileSystem::Open(const std::string& path) {
@@ -72,26 +103,41 @@ std::unique_ptr<ReadableFile> FaultyFileSystem::Open(const std::string& path) {
 void FaultyFileSystem::Rename(const std::string& from, const std::string& to, bool overwrite) {
   if (Fails()) Throw(to);
   real_.Rename(from, to, overwrite);
+  const std::string source = Normal(from);
+  std::vector<std::string> inside;  // goes along
+  for (const std::string& noted : NotDurable())
+    if (IsIn(noted, source)) inside.push_back(noted.substr(source.size()));
+  ForgetName(from);
+  ForgetName(to);
+  NoteName(to);
+  for (const std::string& name : inside) NoteName(to + name);
 }
 
 void FaultyFileSystem::Remove(const std::string& path) {
   if (Fails()) Throw(path);
   real_.Remove(path);
+  ForgetName(path);
 }
 
 void FaultyFileSystem::RemoveAll(const std::string& path) {
   if (Fails()) Throw(path);
   real_.RemoveAll(path);
+  ForgetName(path);
 }
 
 void FaultyFileSystem::SyncFolder(const std::string& path) {
   if (Fails()) Throw(path);
   real_.SyncFolder(path);
+  const std::lock_guard lock(mutex_);
+  std::erase_if(not_durable_,
+                [folder = Normal(path)](const std::string& noted) { return Normal(FolderOf(noted)) == folder; });
 }
 
-void FaultyFileSystem::CreateFolders(const std::string& path) {
+bool FaultyFileSystem::CreateFolder(const std::string& path) {
   if (Fails()) Throw(path);
-  real_.CreateFolders(path);
+  const bool created = real_.CreateFolder(path);
+  if (created) NoteName(path);
+  return created;
 }
 
 }  // namespace penstock

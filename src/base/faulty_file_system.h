@@ -1,8 +1,9 @@
 // src/base/faulty_file_system.h
 //
 // A FileSystem for tests: passes everything to another one and fails when told to. Operations that change something
-// (create, append, sync, close, rename, remove, remove all, sync folder, create folders) are counted from 1. Files
-// whose path holds a word can be made unreadable. Threads: operations from any, one after the other; set_fault while
+// (create, append, sync, close, rename, remove, remove all, sync folder, create folder) are counted from 1. Files
+// whose path holds a word can be made unreadable. It keeps account of the names that a loss of power could still take.
+// Threads: operations from any, one after the other; set_fault while
 // none is under way.
 #pragma once
 
@@ -11,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,6 +38,10 @@ class FaultyFileSystem : public FileSystem {
   }
   int64_t operations() const { return operations_; }
 
+  // Files and folders that were created here, or renamed to this name, in folders that were not synced since;
+  // ascending.
+  std::vector<std::string> NotDurable() const;
+
   // Reading from (or `at_open`, opening) files whose path holds `word` fails with this errno; empty: of none.
   struct Unreadable {
     std::string word{};
@@ -52,19 +58,22 @@ class FaultyFileSystem : public FileSystem {
   void RemoveAll(const std::string& path) override;
   std::vector<std::string> List(const std::string& path) override { return real_.List(path); }
   void SyncFolder(const std::string& path) override;
-  void CreateFolders(const std::string& path) override;
+  bool CreateFolder(const std::string& path) override;
 
  private:
   friend class FaultyWritableFile;
   // Counts one operation; true when it has to fail. `first`: whether it is the one that was chosen.
   bool Fails(bool* first = nullptr);
   [[noreturn]] void Throw(const std::string& path) const;
+  void NoteName(const std::string& path);
+  void ForgetName(const std::string& path);  // and what is in it
 
   FileSystem& real_;
   Fault fault_;
   Unreadable unreadable_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   int64_t operations_ = 0;
+  std::set<std::string> not_durable_;
 };
 
 }  // namespace penstock

@@ -169,14 +169,27 @@ class RealFileSystem : public FileSystem {
     if (::fsync(fd.get()) != 0 && errno != EINVAL) Fail("sync folder", path, errno);
   }
 
-  void CreateFolders(const std::string& path) override {
-    std::error_code error;
-    std::filesystem::create_directories(path, error);
-    if (error) Fail("create folder", path, error.value());
+  bool CreateFolder(const std::string& path) override {
+    if (::mkdir(path.c_str(), 0777) == 0) return true;
+    const int error = errno;
+    // Whatever keeps it from being made (a file system that cannot be written says so first), it may be there.
+    struct stat status;
+    if (::stat(path.c_str(), &status) != 0) Fail("create folder", path, error);
+    if (!S_ISDIR(status.st_mode)) Fail("create folder", path, ENOTDIR);
+    return false;
   }
 };
 
 }  // namespace
+
+void FileSystem::CreateFolders(const std::string& path) {
+  std::vector<std::string> missing;
+  std::filesystem::path at = path;
+  for (; at.has_relative_path() && !Exists(at.string()); at = at.parent_path()) missing.push_back(at.string());
+  if (missing.empty()) missing.push_back(path);  // there, if it is a folder
+  for (auto folder = missing.rbegin(); folder != missing.rend(); ++folder)
+    if (CreateFolder(*folder)) SyncFolder(FolderOf(*folder));
+}
 
 FileSystem& FileSystem::Real() {
   static RealFileSystem files;

@@ -53,7 +53,11 @@ class FileSystem {
   virtual std::vector<std::string> List(const std::string& path) = 0;
   // Makes creations and renames inside the folder durable.
   virtual void SyncFolder(const std::string& path) = 0;
-  virtual void CreateFolders(const std::string& path) = 0;  // with parents; being there is no error
+  // In a folder that is there. False when it was there already; whoever creates it syncs the folder around it.
+  virtual bool CreateFolder(const std::string& path) = 0;
+
+  // With those around it; being there is no error. What it creates is durable when it returns.
+  void CreateFolders(const std::string& path);
 
   static FileSystem& Real();
 };

@@ -53,7 +53,9 @@ void FinishSwaps(const std::string& directory, FileSystem& files) {
   for (; !replaced.empty(); replaced.pop_back()) {  // the newest of a step first
     const std::string& name = replaced.back().second;
     const std::string target = directory + "/" + name.substr(0, name.find(".replaced-"));
-    if (!files.Exists(target)) files.Rename(directory + "/" + name, target, /*overwrite=*/false);
+    if (files.Exists(target)) continue;
+    files.Rename(directory + "/" + name, target, /*overwrite=*/false);
+    files.SyncFolder(directory);
   }
   for (const std::string& name : EntriesOfKind(directory, EntryKind::replaced, files))
     if (files.Exists(directory + "/" + name.substr(0, name.find(".replaced-"))))

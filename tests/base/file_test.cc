@@ -79,6 +79,38 @@ TEST_F(FileTest, ErrorsNameThePath) {
   EXPECT_THROW(FileSystem::Real().CreateFolders(Path("no/such/folder/x")), Error);
 }
 
+// A folder is as durable as its name in the folder around it, and so on up to one that was there.
+TEST_F(FileTest, FoldersAreDurable) {
+  folder_ = std::filesystem::path(folder_).lexically_normal();  // as they are listed
+  FaultyFileSystem files;
+  files.CreateFolder(Path("noticed"));
+  EXPECT_EQ(files.NotDurable(), (std::vector<std::string>{Path("noticed")}));
+  files.CreateFolders(Path("noticed"));
+  EXPECT_EQ(files.NotDurable().size(), 1u) << "somebody else's affair: it was there";
+  files.SyncFolder(folder_);
+  files.set_fault({});
+  for (const std::string& path : {Path("a/b/c"), Path("a/b/d/"), Path("e/./f"), Path("g//h")}) {
+    files.CreateFolders(path);
+    EXPECT_TRUE(std::filesystem::is_directory(path));
+    EXPECT_EQ(files.NotDurable(), std::vector<std::string>{}) << path;
+  }
+  EXPECT_GE(files.operations(), 2 * 8);
+  WriteFileAtomically(Path("a/b/c/x"), "", false, files);
+  EXPECT_EQ(files.NotDurable(), std::vector<std::string>{});
+  const auto file = files.Create(Path("a/b/c/y"));
+  files.Rename(Path("a/b"), Path("b"), false);
+  EXPECT_EQ(files.NotDurable(), (std::vector<std::string>{Path("b"), Path("b/c/y")}));
+  files.SyncFolder(folder_);
+  files.SyncFolder(Path("b/c"));
+  EXPECT_EQ(files.NotDurable(), std::vector<std::string>{});
+  // What cannot be synced is not taken for done.
+  files.set_fault({.operation = 2});
+  EXPECT_THROW(files.CreateFolders(Path("last")), WorldError);
+  EXPECT_EQ(files.NotDurable(), std::vector<std::string>{Path("last")});
+  EXPECT_THROW(FileSystem::Real().CreateFolders(Path("b/c/y/z")), UserError);
+  EXPECT_THROW(FileSystem::Real().CreateFolders(Path("b/c/y")), UserError);
+}
+
 // Paths that lead nowhere are the user's to mend; a pipe is refused, not waited at.
 TEST_F(FileTest, WhatIsNoFileIsRefused) {
   namespace fs = std::filesystem;

@@ -58,6 +58,10 @@ TEST_P(Crash, AtEveryOperationOfASave) {
       ASSERT_TRUE(found.path) << "operation " << operation;
       const float value = Value(*found.path);
       EXPECT_TRUE(failed || value == 2.0f) << "operation " << operation;
+      if (!failed) {
+        for (const std::string& name : files.NotDurable())  // only a removal may be half done
+          EXPECT_FALSE(name.rfind(directory.path(), 0) == 0 && name.find(".tmp-pruned-") == std::string::npos) << name;
+      }
       ++(value == 1.0f ? old_kept : new_published);
       // The run goes on.
       Save(directory.path(), 3, 3.0f, 1);
@@ -67,6 +71,21 @@ TEST_P(Crash, AtEveryOperationOfASave) {
     EXPECT_GT(old_kept, 0);
     EXPECT_GT(new_published, 0);
   }
+}
+
+// What is published survives a loss of power: every name down to the files is on stable storage, in new folders too.
+TEST(SaveCheckpoint, IsDurableUpToWhatWasThere) {
+  const TemporaryDirectory directory;
+  FaultyFileSystem files;
+  for (const int64_t step : {1, 1, 2, 3}) {
+    Save(directory / "run/checkpoints", step, 1.0f, 2, files);
+    EXPECT_EQ(files.NotDurable(), std::vector<std::string>{}) << step;
+  }
+  FileSystem::Real().Rename(directory / "run/checkpoints/step-00000002",
+                            directory / "run/checkpoints/step-00000002.replaced-1-1", false);
+  Save(directory / "run/checkpoints", 4, 1.0f, 0, files);
+  EXPECT_TRUE(FileSystem::Real().Exists(directory / "run/checkpoints/step-00000002"));
+  EXPECT_EQ(files.NotDurable(), std::vector<std::string>{});
 }
 
 INSTANTIATE_TEST_SUITE_P(Faults, Crash, testing::Bool(),

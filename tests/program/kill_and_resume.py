@@ -7,13 +7,18 @@ One computation (reproducible, dropout on, a checkpoint every step, written whil
 gives the reference. Then, N times over: the run is started, killed with SIGKILL, and started again, each time in
 another layout with the same micro-batches, until it is complete. A third of the kills come after a random delay, a
 third as soon as a save is under way, a third as soon as its manifest is being written or published. After every kill
-the checkpoints that were published before it are there (or newer ones), and every byte of all of them is verified. The
+the newest checkpoint that was published before it is there (or newer ones), so are all that `keep` holds beside the
+newest, and every byte of all of them is verified. The
 final checkpoint's tensors must be the reference's, bit for bit; metrics must name every step once. Prints one line per
 run, what the kills hit, and a closing line; exit status 1 when anything differs. At least N kills must have hit a
 running program.
 
 Then the same with SIGINT and SIGTERM, which end a run after the step it is in: exit status 128 + signal, one line that
 says so, and no step lost.
+
+And kills from the first moment on: a short run, fresh or from a checkpoint, is killed as soon as its lock, its record,
+its first save or its first checkpoint appears; the same command must then start, or go on, and end with the bits of the
+run that nobody disturbed.
 """
 import argparse
 import collections
@@ -49,8 +54,9 @@ clip = 0.5
 reproducible = true
 [checkpoint]
 every = 1
-keep = 3
+keep = {keep}
 """
+KEEP = 3
 
 LAYOUTS = [
     [],
@@ -107,6 +113,55 @@ def hit(run):
     return "steps"
 
 
+def early_moments(run):
+    """What to wait for, in the order in which it appears."""
+    return {"lock": lambda: (run / "lock").exists(),
+            "record": lambda: any(run.glob("run.json*")),
+            "save": lambda: any(run.glob("checkpoints/step-*.tmp-*")),
+            "checkpoint": lambda: any(run.glob("checkpoints/step-????????"))}
+
+
+def kill_early_and_repeat(penstock, config, root):
+    """Failures of eight runs of three steps, each killed up to three times before its first checkpoint, or soon after."""
+    failures = kills = 0
+    found = collections.Counter()
+    for mode in ("fresh", "from"):
+        more = ["train.steps=3"] if mode == "fresh" else [f"checkpoint.resume={root / 'early-fresh0'}", "train.steps=6"]
+        expected = None
+        for number, names in enumerate([[], ["lock", "record", "save"], ["record", "lock", "lock"],
+                                        ["save", "save", "record"], ["lock", "save", "checkpoint"]]):
+            run = root / f"early-{mode}{number}"
+            for name in names:
+                process = subprocess.Popen(command(penstock, config, run, more), stdout=subprocess.DEVNULL,
+                                           stderr=subprocess.PIPE, text=True)
+                arrived = early_moments(run)[name]
+                fresh = not arrived()  # else it has appeared before: after a moment, wherever that is
+                if not fresh:
+                    time.sleep(0.02 * (1 + number))
+                while fresh and process.poll() is None and not arrived():
+                    time.sleep(0.0001)
+                process.send_signal(signal.SIGKILL)
+                _, errors = process.communicate()
+                if process.returncode not in (0, -signal.SIGKILL):
+                    print(f"early kill, {mode} {names}: exit {process.returncode}: {errors}")
+                    failures += 1
+                kills += process.returncode == -signal.SIGKILL
+                found["no record" if not (run / "run.json").exists() else
+                      "no checkpoint" if not published(run) else "checkpoint"] += 1
+                if published(run) and mode == "from":
+                    break  # such a command does not go on with its own run: checkpoint.resume names another one
+            resume = ["checkpoint.resume=auto"] if published(run) else []
+            done = subprocess.run(command(penstock, config, run, more + resume), capture_output=True, text=True)
+            result = final_tensors(penstock, run) if done.returncode == 0 else done.stderr
+            expected = expected or result
+            if result != expected or done.returncode != 0:
+                print(f"early kills {names}, {mode}: exit {done.returncode}, DIFFERENT: {result}")
+                failures += 1
+    print(f"{kills} early kills ({', '.join(f'{n} left {what}' for what, n in sorted(found.items()))}), "
+          f"{failures} failures", flush=True)
+    return failures + (kills < 16)
+
+
 def interrupt_and_resume(penstock, config, root, reference, dice):
     """Failures of four interrupted runs."""
     failures = interrupted = 0
@@ -147,7 +202,7 @@ def main():
     corpus = root / "corpus.txt"
     corpus.write_text("".join(f"line {i}: {'abcdefghij'[i % 10] * (i % 7)} the quick brown fox {i * i}\n" for i in range(2000)))
     config = root / "kill.toml"
-    config.write_text(CONFIG.format(corpus=corpus))
+    config.write_text(CONFIG.format(corpus=corpus, keep=KEEP))
 
     started = time.time()
     done = subprocess.run(command(arguments.penstock, config, root / "reference", []), capture_output=True, text=True)
@@ -181,10 +236,11 @@ def main():
                     kills_here += 1
                     hits[hit(run)] += 1
                     left = verified(arguments.penstock, run)
-                    lost = bool(before) and (not left or max(left) < max(before))
+                    # Pruned are the oldest, after a publication: the last `keep` of all that were seen are there.
+                    lost = [name for name in sorted({*before, *(left or {})})[-KEEP:] if name not in (left or {})]
                     damaged = [c for c in (left or {}).values() if not c["ok"]]
                     if lost or damaged:
-                        print(f"run {run_number}: published before the kill {before}, after it {sorted(left or {})}, "
+                        print(f"run {run_number}: published before the kill {before}, after it {sorted(left or {})}, lost {lost}, "
                               f"damaged {[c['error'] for c in damaged]}")
                         failures += 1
                     continue
@@ -201,6 +257,8 @@ def main():
         failures += not (same and once)
         print(f"run {run_number}: {kills_here} kills, layouts {used}: {'equal bits' if same else 'DIFFERENT'}"
               f"{'' if once else ', metrics ' + str(steps)}", flush=True)
+    if not failures:
+        failures += kill_early_and_repeat(arguments.penstock, config, root)
     if not failures:
         failures += interrupt_and_resume(arguments.penstock, config, root, reference, dice)
     print(f"{kills} kills ({', '.join(f'{n} during {what}' for what, n in sorted(hits.items()))}), {run_number} runs, "
