@@ -126,6 +126,16 @@ if(TARGET penstock AND PENSTOCK_WITH_TORCH AND PENSTOCK_SANITIZE STREQUAL "none"
                                    $<TARGET_FILE:logits_probe>)
   set_tests_properties(huggingface pretrained PROPERTIES LABELS program TIMEOUT 900 SKIP_RETURN_CODE 77)
 endif()
+# Ranks as processes; skipped (exit status 77) where there is no MPI.
+if(PENSTOCK_WITH_TORCH AND PENSTOCK_SANITIZE STREQUAL "none")
+  penstock_add_executable(mpi_contract MODULES comm SOURCES ${CMAKE_SOURCE_DIR}/tests/program/mpi_contract.cc)
+  target_include_directories(mpi_contract PRIVATE ${CMAKE_SOURCE_DIR}/src)
+  target_link_libraries(mpi_contract PRIVATE penstock_dependencies)
+  penstock_use_torch(mpi_contract)
+  add_test(NAME mpi COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/tests/program/mpi.py $<TARGET_FILE:mpi_contract>
+                            --results ${CMAKE_BINARY_DIR}/test-results/mpi.xml)
+  set_tests_properties(mpi PROPERTIES LABELS program TIMEOUT 600 SKIP_RETURN_CODE 77)
+endif()
 if(TARGET penstock AND PENSTOCK_SANITIZE STREQUAL "none")
   add_test(NAME tokenize_resume COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/tests/program/tokenize_resume.py $<TARGET_FILE:penstock>)
   set(without_torch "")

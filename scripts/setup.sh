@@ -56,10 +56,12 @@ install_packages() {
   local packages=(g++ make git cmake ninja-build ccache libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev
                   libtomlplusplus-dev libxxhash-dev libpcre2-dev libutf8proc-dev libsentencepiece-dev libpng-dev
                   zlib1g-dev libgtest-dev libbenchmark-dev)
+  # Ranks as processes (an MPI that is there already is as good).
+  if [ $with_torch = 1 ] && ! command -v mpicc >/dev/null; then packages+=(libopenmpi-dev openmpi-bin); fi
   if [ $with_tools = 1 ]; then packages+=(clang-format clang-tidy); fi
   if ! command -v dpkg-query >/dev/null; then
     say "not a Debian system: expecting cmake, ninja, fmt, spdlog, nlohmann-json, CLI11, toml++, xxhash, pcre2, utf8proc," \
-        "sentencepiece, libpng, zlib, GoogleTest and Google Benchmark to be there"
+        "sentencepiece, libpng, zlib, GoogleTest and Google Benchmark to be there, and an MPI if ranks are to be processes"
     return
   fi
   local missing=() package

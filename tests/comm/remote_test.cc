@@ -107,7 +107,7 @@ TEST(Remote, SilentPeerIsLostByNameAndAction) {
     });
   });
   EXPECT_EQ(lost, 2);
-  EXPECT_TRUE(Contains(message, "rank 2: lost rank 2, which is at 'forward s2 m3' since"));
+  EXPECT_TRUE(Contains(message, "rank 2: lost while at 'forward s2 m3' since"));
   EXPECT_LT(std::chrono::duration<double>(Clock::now() - start).count(), 8);
 }
 

@@ -62,7 +62,7 @@ void Engine::Tick(Clock::time_point now) {
       told_action_ = std::move(status.action);
     }
   }
-  const bool look = options.why_gone && now - last_look_ >= kLookInterval;
+  const bool look = now - last_look_ >= kLookInterval;
   if (look) last_look_ = now;
   for (int r = 0; r < size_; ++r) {
     const Peer& peer = *peers_[r];
@@ -70,17 +70,25 @@ void Engine::Tick(Clock::time_point now) {
     if (now - peer.heard > options.silence) {
       Lose(r, fmt::format("nothing was heard of it for {:.1f} s",
                           std::chrono::duration<double>(now - peer.heard).count()));
-    } else if (look) {
+    } else if (look && options.why_gone) {
       if (const std::string why = options.why_gone(r); !why.empty()) Lose(r, why);
     }
+  }
+  if (look && options.why_end) {
+    if (const std::string why = options.why_end(); !why.empty())
+      shared_->Fail(rank_, std::make_exception_ptr(WorldError(why)));
   }
 }
 
 void Engine::Lose(int peer, const std::string& why) {
   peers_[peer]->lost = true;
   peers_[peer]->outbox.clear();
-  const std::string last = shared_->DescribeRank(peer);
-  shared_->Fail(peer, std::make_exception_ptr(PeerLost(peer, fmt::format("lost {}: {}", last, why))));
+  const RankStatus last = shared_->StatusOf(peer);
+  const std::string doing = last.finished ? " after its end"
+                            : last.action.empty()
+                                ? ""
+                                : fmt::format(" while at '{}' since {:.1f} s", last.action, last.seconds);
+  shared_->Fail(peer, std::make_exception_ptr(PeerLost(peer, fmt::format("lost{}: {}", doing, why))));
 }
 
 void Engine::TakeFailure(int from, FrameReader& reader) {

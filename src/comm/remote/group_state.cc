@@ -51,16 +51,20 @@ std::string GroupState::AddPost(int position, RemotePost post, const NamerPtr& n
   Collective& collective = At(sequence);
   history_[position].push_back(post.signature);
   if (history_[position].size() > size_t{kShownHistory}) history_[position].pop_front();
-  if (collective.first < 0) collective.first = position;
-  const int first = collective.first;
-  if (first != position && collective.posts[first]->signature != post.signature) {
-    return fmt::format("collective {} of group {}: rank {} issues {}, rank {} issues {} (order of {}; order of {})",
-                       sequence, label_, ranks_[first], ToString(collective.posts[first]->signature, *namer),
-                       ranks_[position], ToString(post.signature, *namer), OrderOf(first, *namer),
-                       OrderOf(position, *namer));
-  }
   collective.posts[position] = std::move(post);
   ++collective.num_posted;
+  // Everybody compares others with itself: whoever differs, two find it, and both can name their tags.
+  const auto& own = collective.posts[position_];
+  for (int i = 0; own && i < size(); ++i) {
+    const bool compared_now = position == position_ || i == position;
+    if (i == position_ || !compared_now || !collective.posts[i]) continue;
+    const int a = std::min(i, position_), b = std::max(i, position_);
+    const Signature &x = collective.posts[a]->signature, &y = collective.posts[b]->signature;
+    if (x == y) continue;
+    return fmt::format("collective {} of group {}: rank {} issues {}, rank {} issues {} (order of {}; order of {})",
+                       sequence, label_, ranks_[a], ToString(x, *namer), ranks_[b], ToString(y, *namer),
+                       OrderOf(a, *namer), OrderOf(b, *namer));
+  }
   return "";
 }
 
@@ -89,8 +93,8 @@ std::string GroupState::Leftover(const NamerPtr& namer) const {
   for (int i = 0; i < size(); ++i) {
     if (!front.posts[i]) missing.push_back(ranks_[i]);
   }
-  return fmt::format(" {} of group {} was never posted by rank {}",
-                     ToString(front.posts[front.first]->signature, *namer), label_, fmt::join(missing, ", "));
+  return fmt::format(" {} of group {} was never posted by rank {}", ToString(front.posts[position_]->signature, *namer),
+                     label_, fmt::join(missing, ", "));
 }
 
 }  // namespace penstock::comm

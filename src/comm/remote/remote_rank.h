@@ -13,6 +13,8 @@
 
 #include <chrono>
 #include <functional>
+#include <string>
+#include <string_view>
 
 #include "comm/common/first_failure.h"
 #include "comm/remote/transport.h"
@@ -28,6 +30,8 @@ struct RemoteOptions {
   std::chrono::milliseconds heartbeat{500};
   // Asked a few times a second: why this peer can be known to be gone; empty: nothing known. May be empty.
   std::function<std::string(int peer)> why_gone = {};
+  // And why this rank must end now; empty: it need not.
+  std::function<std::string()> why_end = {};
 };
 
 // Runs the body as rank transport.rank() and ends the world together with the others. The failure, if there was one,
