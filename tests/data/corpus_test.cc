@@ -105,8 +105,10 @@ TEST_F(CorpusTest, BadInputSaysWhatWouldWork) {
   Put("model.bin", std::string("\x7f"
                                "ELF\0\0",
                                6));
-  EXPECT_NE(Fault(folder_).find("model.bin' is not text: it has NUL bytes (the first at 4); narrow data.include"),
-            std::string::npos)
+  EXPECT_NE(
+      Fault(folder_).find(
+          "model.bin' is not text: it has NUL bytes (the first at 4); narrow the files of the folder (data.include,"),
+      std::string::npos)
       << Fault(folder_);
   EXPECT_EQ(Fault(folder_, {.include = {"*.txt"}}), "loaded");
   EXPECT_NE(Fault(folder_ + "/good.txt", {.max_bytes = 3}).find("data.max_bytes"), std::string::npos);
